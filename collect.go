@@ -38,7 +38,7 @@ type TestEvents struct {
 	mu     sync.Mutex
 	list   []TestEvent
 	n      uint64
-	drops  mover.Drops
+	missed mover.Missed
 	closed bool
 }
 
@@ -105,10 +105,10 @@ func (e gathering) Append(_ context.Context, _ *ring.Hint, t int64, _ bool, payl
 	defer e.mu.Unlock()
 	switch {
 	case e.closed:
-		e.drops[mover.Closed]++
+		e.missed[mover.Closed]++
 		return ErrClosed
 	case len(rec) > e.limit:
-		e.drops[mover.TooLarge]++
+		e.missed[mover.TooLarge]++
 		return ErrTooLarge
 	}
 	e.n++
@@ -116,10 +116,10 @@ func (e gathering) Append(_ context.Context, _ *ring.Hint, t int64, _ bool, payl
 	return nil
 }
 
-func (e gathering) Drop(r mover.Reason, n uint64) {
+func (e gathering) Miss(r mover.Reason, n uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.drops[r] += n
+	e.missed[r] += n
 }
 
 func (e gathering) Flush(context.Context) error { return nil }
@@ -134,7 +134,7 @@ func (e gathering) Close(context.Context) error {
 func (e gathering) Stats() mover.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := mover.Stats{Counts: Stats{Accepted: e.n, Delivered: e.n, InMemory: true}, Drops: e.drops}
-	e.drops.Count(&s.Counts)
+	s := mover.Stats{Counts: Stats{Accepted: e.n, Delivered: e.n, InMemory: true}, Missed: e.missed}
+	e.missed.Count(&s.Counts)
 	return s
 }

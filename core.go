@@ -23,7 +23,7 @@ type appender interface {
 	// the record behind it.
 	Append(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) error
 	// Drop counts events that do not come.
-	Drop(r mover.Reason, n uint64)
+	Miss(r mover.Reason, n uint64)
 	Stats() mover.Stats
 	Flush(ctx context.Context) error
 	Close(ctx context.Context) error
@@ -111,7 +111,7 @@ func (c *core) keepsPosts() bool { return slog.LevelInfo >= c.keep.Level() }
 // summary appends an event that tells what was dropped.
 //
 //	{"level":"WARN","msg":"events dropped", …default fields…, "dropped":{"full":12,"sampled":300}}
-func (c *core) summary(b []byte, drops mover.Drops) []byte {
+func (c *core) summary(b []byte, missed mover.Missed) []byte {
 	start := len(b)
 	b = c.head(b, slog.LevelWarn)
 	at := start + len(c.tagged)
@@ -120,7 +120,7 @@ func (c *core) summary(b []byte, drops mover.Drops) []byte {
 	b = msgpack.AppendString(b, "dropped")
 	b, dropped := record.BeginMap(b, wide)
 	n := 0
-	for reason, count := range drops {
+	for reason, count := range missed {
 		if count > 0 {
 			b = msgpack.AppendString(b, mover.Reason(reason).String())
 			b = msgpack.AppendUint(b, count)

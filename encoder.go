@@ -76,7 +76,7 @@ func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr
 ) error {
 	c := l.c
 	if c.sampler != nil && !c.sampler.pass(level, msg) {
-		c.to.Drop(mover.Sampled, 1)
+		c.to.Miss(mover.Sampled, 1)
 		return nil
 	}
 	e := c.encoder()

@@ -51,7 +51,7 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 		text = unsafe.String(unsafe.SliceData(ev.Text), len(ev.Text)) // kept by nothing below
 	}
 	if c.sampler != nil && !c.sampler.pass(ev.Level, text) {
-		c.to.Drop(mover.Sampled, 1)
+		c.to.Miss(mover.Sampled, 1)
 		return nil
 	}
 	var fields []byte

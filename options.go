@@ -42,9 +42,11 @@ type Options struct {
 	Shm string
 
 	// RingSize is the bytes of the ring: 256 KiB to 4 GiB (256 MiB on 32 bits). Default 16 MiB.
+	// Where Shm has less room the ring is smaller, and Diagnostics says so once that is met.
 	RingSize int64
-	// MaxDisk is the most bytes of spills in Dir, but for two segments of 4 MiB, or an eighth of
-	// it: at least 1 MiB. Default 1 GiB.
+	// MaxDisk is the most bytes that all spills in Dir take together: at least 1 MiB. Default 1
+	// GiB. A spill that grows beside others may exceed it by two segments, each of 4 MiB or an
+	// eighth of MaxDisk, whichever is less.
 	MaxDisk int64
 	// MaxEvent is the most bytes of one event: at most a quarter of the ring. Default 1 MiB, or
 	// that.

@@ -22,7 +22,8 @@ func addrOf(a net.Addr) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// peerOf returns an address without its port.
+// peerOf returns an address without its port. All unix sockets are one peer, "unix": their
+// connections share what one peer may have.
 func peerOf(a net.Addr) string {
 	if a == nil {
 		return "unknown"

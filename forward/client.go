@@ -26,9 +26,9 @@ var ErrClientClosed = errors.New("forward: client closed")
 // come in the order of the chunks and take them off the front. Whatever goes wrong with a
 // connection (docs/forward.md rule 28: also an ack that is missing or another one), it is closed
 // and never used again; after a pause, which grows while nothing is acked, the chunks that are
-// still in the queue are sent again, in the same order and with the same bytes, on a fresh one.
-// Somebody reads in each case, so that a server's farewell to an idle connection is seen, and the
-// next chunk goes out on a fresh one.
+// still in the queue are sent again, in the same order and with the same bytes, on a fresh one. The
+// second goroutine reads also while no ack is due. So it sees when the server closes an idle
+// connection, and the next chunk goes out on a fresh one.
 type Client struct {
 	// Network is "tcp" if empty, or "unix".
 	Network string

@@ -8,7 +8,8 @@ import (
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
-// What Server and Client have where a field is zero, and limits that no field moves.
+// What a Server has where a field is zero, and limits that no field moves. What a Client has where
+// a field is zero stands in Client.init.
 const (
 	DefaultMaxInFlight     = 256
 	DefaultMaxChunk        = 64 << 20

@@ -21,7 +21,7 @@ var errLimit = errors.New("byte limit is met")
 // allocator decides what becomes of segments: which are prepared, freed, used again or given back,
 // within the limit and what the disk has. Guarded by the lock of life.
 type allocator struct {
-	*segments
+	*spares
 	syncer  *syncer
 	cursors *cursors
 	blocked error // why it cannot prepare one, nil while it may

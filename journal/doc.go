@@ -130,9 +130,9 @@
 //	         │SPILLRSV│vers 1│  0   │ passed │ check │ nothing                   │
 //	         └────────┴──────┴──────┴────────┴───────┴───────────────────────────┘
 //
-// All cursors had passed the position passed when the last segment with records was freed. check is
-// over bytes 0..23. Its length is what is left of it; the journal makes it whole before it makes
-// another segment. Earlier versions leave the file alone.
+// passed is a position that all cursors had passed when the last segment with records was freed.
+// check is over bytes 0..23. The file's length is what is left of the reserve; the journal fills it
+// up before it makes another segment. Earlier versions leave the file alone.
 //
 // # The identity
 //
@@ -167,7 +167,7 @@
 //	syncer      groups that wait for a sync, what is written and not synced    the syncer; waiting callers join
 //	reserve     room for cursors on a full disk                       the allocator; a commit, under a lock of its own
 //	cursors     durable places by name, open files of readers         readers
-//	segments    files prepared for use, or freed                      the allocator; an appender takes one that is ready
+//	spares      files prepared for use, or freed                      the allocator; an appender takes one that is ready
 //	allocator   what is prepared, freed, used again, given back       the allocator; an appender asks for room
 //	recovery    the reading of what was left                          Open, before anybody else
 //	Journal     Append, Open, Close; with follow.go Reader and cursors

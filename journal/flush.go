@@ -205,7 +205,7 @@ func (y *syncer) markDirtyLocked(s *segment) {
 // flushLocked makes everything appended before it durable, on errors too (then err is sticky
 // already). With mu held and nobody writing.
 func (y *syncer) flushLocked() error {
-	tail, s := y.sealLocked(y.tail, y.unsynced), y.seg
+	tail, s := y.protectPageLocked(y.tail, y.unsynced), y.seg
 	y.flyingTo = y.endLocked()
 	if err := y.writePendingLocked(); err != nil {
 		return err

@@ -15,11 +15,11 @@ var errUnreadable = errors.New("the device did not give all of it; the rest was 
 // another number, or given back to the disk, or set aside where the device did not give all of it.
 
 // serves says whether a segment can be used as it is, on a disk that has no room for it to grow.
-func (g *segments) serves(s *segment) bool { return s.size >= g.opt.SegmentBytes/2 }
+func (g *spares) serves(s *segment) bool { return s.size >= g.opt.SegmentBytes/2 }
 
 // recyclableLocked is the index of the freed segment that was used last, whose pages are likely
 // still in memory, or -1. One that has to grow is only taken where there is no other. With mu held.
-func (g *segments) recyclableLocked() int {
+func (g *spares) recyclableLocked() int {
 	for i, s := range slices.Backward(g.free) {
 		if g.serves(s) {
 			return i
@@ -32,7 +32,7 @@ func (g *segments) recyclableLocked() int {
 }
 
 // recycleLocked gives a freed segment the next number, which is taken with the file's name.
-func (g *segments) recycleLocked() error {
+func (g *spares) recycleLocked() error {
 	i := g.recyclableLocked()
 	old := g.free[i]
 	g.free = slices.Delete(g.free, i, i+1)
@@ -81,7 +81,7 @@ func (g *segments) recycleLocked() error {
 // left when two stay. The file with the highest number is what keeps the next Open from using a
 // number, and so positions, twice. And one that is large enough to be used again is kept, so that a
 // journal that is drained takes records in turns when others have filled the disk. With mu held.
-func (g *segments) droppableLocked() int {
+func (g *spares) droppableLocked() int {
 	top, serve := uint32(0), 0
 	for _, list := range [...][]*segment{g.segs, g.ready, g.free} {
 		for _, s := range list {
@@ -102,13 +102,13 @@ func (g *segments) droppableLocked() int {
 
 // shrinkableLocked is the index of a freed segment of which the reserve can have a part, or -1.
 // With mu held.
-func (g *segments) shrinkableLocked() int {
+func (g *spares) shrinkableLocked() int {
 	return slices.IndexFunc(g.free, func(s *segment) bool { return s.size > pageUp(g.opt.SegmentBytes/2) })
 }
 
 // shrinkLocked gives as much of a freed segment back to the disk as the reserve lacks, and leaves
 // half.
-func (g *segments) shrinkLocked() (err error) {
+func (g *spares) shrinkLocked() (err error) {
 	g.reserve.scarce = nil
 	i := g.shrinkableLocked()
 	s := g.free[i]
@@ -138,7 +138,7 @@ func (g *segments) shrinkLocked() (err error) {
 }
 
 // dropLocked gives a freed segment's room back to the disk.
-func (g *segments) dropLocked() error {
+func (g *spares) dropLocked() error {
 	g.trim = false
 	g.dropped++
 	i := g.droppableLocked()
@@ -155,7 +155,7 @@ func (g *segments) dropLocked() error {
 }
 
 // putAsideLocked moves a segment with unreadable bytes into quarantine instead of using it again.
-func (g *segments) putAsideLocked() error {
+func (g *spares) putAsideLocked() error {
 	s := g.aside[0]
 	g.aside = g.aside[1:]
 	g.bytes -= s.size

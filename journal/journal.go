@@ -23,7 +23,7 @@ type Journal struct {
 	syncer
 	reserve reserve
 	cursors
-	segments
+	spares
 	allocator
 	wg    sync.WaitGroup
 	ended sync.Once
@@ -39,9 +39,9 @@ func newJournal(dir string, o Options) *Journal {
 	y.tail, y.next = make([]byte, pageSize), newSyncGroup()
 	j.reserve.folder, j.reserve.life = &j.folder, &j.life
 	j.cursors.begin()
-	g := &j.segments
+	g := &j.spares
 	g.folder, g.life, g.writer, g.reserve = &j.folder, &j.life, &j.writer, &j.reserve
-	j.allocator.segments, j.allocator.syncer, j.allocator.cursors = g, y, &j.cursors
+	j.allocator.spares, j.allocator.syncer, j.allocator.cursors = g, y, &j.cursors
 	return j
 }
 

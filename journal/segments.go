@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// segments are the files that hold nothing yet, or nothing any more. The allocator's goroutine
-// works on them; all is guarded by the lock of life.
-type segments struct {
+// spares are the segment files that hold nothing yet, or nothing any more. The allocator's
+// goroutine works on them; all is guarded by the lock of life.
+type spares struct {
 	*folder
 	*life
 	*writer
@@ -27,7 +27,7 @@ type segments struct {
 
 // takeReadyLocked returns the segment to go on in, if one of at least size bytes is prepared, else
 // nil. With mu held.
-func (g *segments) takeReadyLocked(size int64) *segment {
+func (g *spares) takeReadyLocked(size int64) *segment {
 	if g.growing || len(g.ready) == 0 || g.ready[0].size < size {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (g *segments) takeReadyLocked(size int64) *segment {
 }
 
 // createLocked makes a new segment file.
-func (g *segments) createLocked(size int64) error {
+func (g *spares) createLocked(size int64) error {
 	s := &segment{seq: g.nextSeq, path: g.path(segmentName(g.nextSeq)), size: size}
 	g.bytes += size
 	g.mu.Unlock()
@@ -56,7 +56,7 @@ func (g *segments) createLocked(size int64) error {
 
 // createFile gives the file its name once it is durable that it holds no records: one under that
 // name which says nothing was damaged.
-func (g *segments) createFile(s *segment) (err error) {
+func (g *spares) createFile(s *segment) (err error) {
 	path := g.path(unnamedSegment)
 	_ = g.fs.Remove(path) // of an attempt that failed
 	if s.file, err = g.fs.Create(path); err != nil {
@@ -84,7 +84,7 @@ func (g *segments) createFile(s *segment) (err error) {
 }
 
 // preparedLocked adds s to those waiting for use. With mu held.
-func (g *segments) preparedLocked(s *segment) {
+func (g *spares) preparedLocked(s *segment) {
 	g.ready = append(g.ready, s)
 	if g.want <= g.ready[0].size {
 		g.want = 0
@@ -96,7 +96,7 @@ func (g *segments) preparedLocked(s *segment) {
 
 // growLocked makes the first prepared segment large enough for a large record. Meanwhile none is
 // begun: one with a higher number would come before it.
-func (g *segments) growLocked(size int64) error {
+func (g *spares) growLocked(size int64) error {
 	s := g.ready[0]
 	old := s.size
 	g.bytes += size - old
@@ -119,7 +119,7 @@ func (g *segments) growLocked(size int64) error {
 
 // roomLocked is what would be left of the limit with a segment of size bytes in place of the first
 // one prepared. With mu held.
-func (g *segments) roomLocked(size int64) int64 {
+func (g *spares) roomLocked(size int64) int64 {
 	r := g.opt.MaxBytes - g.bytes - size
 	if len(g.ready) > 0 {
 		r += g.ready[0].size

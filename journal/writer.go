@@ -177,10 +177,10 @@ func (w *writer) finishLocked(b *batch) {
 	clear(b.extend(pageUp(w.off)))
 }
 
-// sealLocked prepares a sync of everything appended: its last page must not be written again in its
-// only copy. Either the page is padded, so that what follows begins on a new one, or a copy of it
-// goes into tail, which then is true. With mu held.
-func (w *writer) sealLocked(page []byte, unsynced int64) (tail bool) {
+// protectPageLocked prepares a sync of everything appended: its last page must not be written again
+// in its only copy. Either the page is padded, so that what follows begins on a new one, or a copy
+// of it goes into page, and tail is true. With mu held.
+func (w *writer) protectPageLocked(page []byte, unsynced int64) (tail bool) {
 	to := pageUp(w.off)
 	if w.seg == nil || to == w.off {
 		return false

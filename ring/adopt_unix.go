@@ -72,7 +72,7 @@ func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ri
 	return rings, nil
 }
 
-// ownerLives says that somebody has the ring.
+// ownerLives says that a process holds the ring's lock.
 func ownerLives(path string) bool {
 	name := filepath.Join(path, ownerFile)
 	if checkRegular(name) != nil {

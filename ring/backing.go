@@ -34,7 +34,7 @@ const (
 )
 
 var ( // variables for tests
-	// keepFor is for how long the memory of free segments is kept that nobody needs, or twice that.
+	// keepFor is how long memory of free segments is kept that is not needed, or twice that.
 	keepFor = 10 * time.Second
 	// retryAfter is when a file system is asked again that had no room.
 	retryAfter = time.Second
@@ -45,14 +45,14 @@ type backing struct {
 	allocate func(from, to int64) error // has the file system provide it
 	populate func(from, to int64)       // has the kernel map it; nil: it is when it is touched
 	punch    func(from, to int64) error // gives it back; nil: it cannot be
-	// Allocate writes zeros, over what is there: it is asked only for what nobody else writes to.
+	// Allocate writes zeros, over what is there: it is asked only for what nothing else writes to.
 	overwrites bool
-	hole       func(off int64) int64 // where the first one begins from there on; nil: nobody knows
-	free       func() int64          // how much more the file system says it has; nil: nobody knows
+	hole       func(off int64) int64 // where the first one begins from there on; nil: unknown
+	free       func() int64          // how much more the file system says it has; nil: unknown
 	short      atomic.Bool           // there is no more for now
 	room       atomic.Int64          // what free said last
 	told       atomic.Bool
-	moves      atomic.Uint32 // odd while the tender has segments that nobody else can take
+	moves      atomic.Uint32 // odd while the tender has segments that nothing else can take
 	missed     atomic.Bool   // an append was refused because of these
 	vain       atomic.Uint32 // the odd moves that was last waited for in vain; appends write it
 	why        atomic.Pointer[error]

@@ -34,7 +34,7 @@ type Dir struct {
 }
 
 // A folder is a Dir's, and that of the rings that were adopted in it: these need no other
-// descriptor of it. It is closed when nobody uses it any more.
+// descriptor of it. It is closed when it is no longer used.
 type folder struct {
 	*within.Folder
 	users atomic.Int32
@@ -145,8 +145,9 @@ func (d *Dir) Has(name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Look says whose a ring is, and whether somebody has it. For that the lock is asked for, for a
-// moment, in which a logger may find it taken: not if accept (nil: each) does not want the ring.
+// Look returns a ring's owner, and whether a process has the ring. For that the lock is taken for a
+// moment if it is free, and a logger may find it taken then: not if accept (nil: each) does not
+// want the ring.
 func (d *Dir) Look(name string, accept func(Owner) bool) (o Owner, live bool, err error) {
 	s, f, err := d.open(name)
 	if err != nil {
@@ -243,11 +244,11 @@ func (s *site) close() {
 	s.folder.Close()
 }
 
-// remove removes the ring's files and its folder: first out of sight, so that nobody finds half a
-// ring.
+// remove removes the ring's files and its folder: first out of sight, so that no process finds half
+// a ring.
 func (s *site) remove() error {
 	if !s.in.Leads(s.name, s.folder) {
-		return nil // somebody has tidied up
+		return nil // another process has tidied up
 	}
 	temporary := s.name + temporarySuffix
 	if err := s.in.Rename(s.name, temporary); err != nil {

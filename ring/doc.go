@@ -35,7 +35,7 @@
 //     decides by process numbers.
 //   - An adopted ring returns each whole record once, every byte as it was appended. A payload that
 //     looks like a record is not taken for one. What is missing is counted.
-//   - If the memory goes away (somebody cuts the file, the file system cannot keep what it had
+//   - If the memory goes away (the file is cut, the file system cannot keep what it had
 //     promised), there is an error that wraps [ErrFailed], not a crash. Next goes on with what can
 //     be read; the rest is counted.
 //   - What cannot be read is left as it is, and reported; never deleted.
@@ -137,7 +137,7 @@
 //	inspect.go               reading without touching
 //
 //	part       written by
-//	memory     nobody, once the ring is open; what lies in it, by those below
+//	memory     nothing, once the ring is open; what lies in it, by those below
 //	life       the reader when it goes to sleep, the appender that wakes it; rises once, at the end
 //	lanes      appenders, each in the lane it has
 //	segments   an appender whose lane goes on to another one, with compare-and-swap; the tender
@@ -148,7 +148,8 @@
 //
 // Locks: that of notes comes before that of space, which is a leaf, as that of lanes is. A lane's
 // busy bit is a lock that is only tried; an appender that has one takes no lock but that of space,
-// and that one when there is no room. Where notes is locked a lane is taken by one try or not.
+// and that one when there is no room. A goroutine that holds the lock of notes tries a lane once,
+// and leaves it alone if it is busy.
 //
 // Not obvious:
 //

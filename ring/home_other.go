@@ -29,7 +29,7 @@ func OpenDir(string) (*Dir, error) { return nil, ErrUnsupported }
 // Close does nothing.
 func (*Dir) Close() error { return nil }
 
-// UID is nobody.
+// UID is no user.
 func (*Dir) UID() int { return -1 }
 
 // Names finds nothing.

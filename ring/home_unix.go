@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// home is where a ring in shared memory lives: its folder, and the lock on the owner file, by whose
-// being held others know that its owner lives.
+// home is the place of a ring in shared memory: its folder, and the lock on the owner file. A held
+// lock means that the owner is alive.
 type home struct {
 	lock  *os.File
 	ring  *os.File
@@ -30,7 +30,7 @@ type home struct {
 	site  *site // of an adopted ring
 }
 
-// leftoverAge is for how long nobody removes a temporary folder without an owner file: its maker
+// leftoverAge is for how long a temporary folder without an owner file is not removed: its maker
 // may still be at work.
 const leftoverAge = time.Minute
 
@@ -177,7 +177,7 @@ func (h *home) leave(path string, remove bool) error {
 	case h.site != nil:
 		err = h.site.remove()
 	default:
-		// First out of sight, so that nobody finds half a ring.
+		// First out of sight, so that no process finds half a ring.
 		temporary := path + temporarySuffix
 		if err = os.Rename(path, temporary); err == nil {
 			for _, name := range []string{ringFile, ownerFile} {
@@ -185,7 +185,7 @@ func (h *home) leave(path string, remove bool) error {
 			}
 			err = os.RemoveAll(temporary)
 		} else if errors.Is(err, fs.ErrNotExist) {
-			err = nil // somebody has tidied up
+			err = nil // another process has tidied up
 		}
 	}
 	if h.site != nil {
@@ -243,7 +243,7 @@ func isMine(fi fs.FileInfo) bool {
 	return ok && st.Uid == uint32(os.Geteuid())
 }
 
-// lock takes the lock or says that somebody has it. It is of the open file: a process that holds
+// lock takes the lock, or says that it is held. It is of the open file: a process that holds
 // two files open holds two locks, a forked child that keeps the descriptor keeps the lock, and it
 // goes when the last of them is closed.
 func lock(f *os.File) error {

@@ -21,7 +21,7 @@ var ErrNone = errors.New("ring: no ring here")
 type Inspection struct {
 	Owner    Owner
 	Path     string // of the folder
-	Live     bool   // somebody has it
+	Live     bool   // a process has it
 	Size     int64  // of all segments
 	Used     int64  // of those in use
 	Records  uint64 // whole, and not known to be done

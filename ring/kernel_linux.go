@@ -13,7 +13,7 @@ import (
 
 // allocate reserves memory for a part of a file. It does so in steps: tmpfs undoes all of a call
 // that a signal interrupts, and a profiler's come each 10 ms. The file keeps its length: where
-// somebody has cut it, zeros would be in place of what faults now.
+// another process has cut it, zeros would be in place of what faults now.
 func allocate(f *os.File, from, to int64) error {
 	const step = 4 << 20
 	for from < to {

@@ -18,7 +18,7 @@ const (
 )
 
 // lane is a place where one appender at a time adds records. The appender that sets the busy bit of
-// its state on owns the rest until he stores the state again. It fills two cache lines of its own,
+// its state on owns the rest until it stores the state again. It fills two cache lines of its own,
 // the pair that processors fetch together.
 type lane struct {
 	state   atomic.Uint64 // offset of the tail << 1 | busy
@@ -70,7 +70,7 @@ type Hint struct {
 	lane uint8
 }
 
-// try takes the lane if nobody has it.
+// try takes the lane if it is not taken.
 func (l *lane) try() (old uint64, ok bool) {
 	old = l.state.Load()
 	return old, old&busy == 0 && l.state.CompareAndSwap(old, old|busy)
@@ -109,8 +109,8 @@ func (ls *lanes) putBack(l *lane, old uint64) {
 	}
 }
 
-// acquire finds a lane that nobody has, beginning beside the hint, and makes one more reachable if
-// there is none. nil: the ring is over.
+// acquire finds a lane that is not taken, beginning beside the hint, and makes one more reachable
+// if there is none. nil: the ring is over.
 func (ls *lanes) acquire(h *Hint) (l *lane, old uint64) {
 	for {
 		n := ls.active.Load()
@@ -202,7 +202,7 @@ func (ls *lanes) Appended() (records, bytes uint64) {
 		l := &ls.all[i]
 		for {
 			old, ok := l.try()
-			sealed := !ok && ls.isSealed() // then nobody writes there any more
+			sealed := !ok && ls.isSealed() // then nothing writes there any more
 			if ok || sealed {
 				records += l.records
 				bytes += l.bytes

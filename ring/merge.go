@@ -54,7 +54,7 @@ type follower struct {
 // short: taking another one costs more than an append.
 const idleAfter = uint64(time.Second)
 
-// sweepEvery is how often the reader looks for such segments while nobody waits for room.
+// sweepEvery is how often the reader looks for such segments while nothing waits for room.
 const sweepEvery = uint64(10 * time.Millisecond)
 
 // pick is the lane whose record is next, or -1.

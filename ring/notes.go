@@ -57,7 +57,7 @@ func (n *notes) header(fn func()) {
 	}
 }
 
-// end returns the memory, nil if there was an end before: nobody writes there any more.
+// end returns the memory, nil if there was an end before: nothing writes there any more.
 func (n *notes) end() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,8 +192,8 @@ func (n *notes) isDone(first, last uint64) bool {
 	return n.doneLocked(first, last)
 }
 
-// SetState stores bytes of the caller's, at most [MaxState], in place of those before: whoever
-// adopts the ring finds the ones or the others.
+// SetState stores bytes of the caller's, at most [MaxState], in place of those before: a
+// process that adopts the ring finds the ones or the others.
 func (n *notes) SetState(b []byte) error {
 	if len(b) > MaxState {
 		return fmt.Errorf("%w: state of %d bytes, the most is %d", ErrTooLarge, len(b), MaxState)
@@ -261,7 +261,7 @@ func (n *notes) Counter(i int) uint64 {
 	return n.counters[i]
 }
 
-// load reads the head of a ring that somebody else left.
+// load reads the head of a ring that another process left.
 func (n *notes) load() (bad int) {
 	n.getCut()
 	bad = n.getMarks()

@@ -19,9 +19,9 @@ type pool struct {
 	free     []atomic.Uint64 // a bit a segment
 	absent   []atomic.Uint64 // likewise: it would be free if it had memory
 	n        int             // segments
-	count    atomic.Int64    // free bits that nobody is after
+	count    atomic.Int64    // free bits that no appender is after
 	away     atomic.Int64    // absent bits
-	least    atomic.Int64    // that count was since somebody asked
+	least    atomic.Int64    // that count was since it was last asked for
 	runs     sync.Mutex      // held while looking for a run
 }
 

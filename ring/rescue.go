@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// rescue merges the records of segments to which nobody appends any more, each checked. It is the
-// reader of an adopted ring and of one that failed.
+// rescue merges the records of segments to which nothing is appended any more, each checked. It is
+// the reader of an adopted ring and of one that failed.
 type rescue struct {
 	notes   *notes
 	sources []*segmentReader // a heap by the records found
@@ -130,7 +130,7 @@ func (n *notes) parse(s *segmentReader) (is bool, loss Loss) {
 			loss = Loss{Regions: 1, Bytes: uint64(n.head.unit)}
 		}
 	})
-	if err != nil { // perhaps: nobody can tell what was there
+	if err != nil { // perhaps: what was there is unknown
 		loss = Loss{Regions: 1, Bytes: uint64(n.head.unit)}
 	}
 	return is, loss

@@ -53,7 +53,7 @@ func (d *retired) retireLocked(s *segment) {
 // freeLocked frees what has been read and is done. The marks that count are looked up only once.
 func (d *retired) freeLocked() {
 	d.due.Store(true)
-	if d.segments.missed() { // what somebody waits for may be in lanes, and only the reader can take it from there
+	if d.segments.missed() { // what an appender waits for may be in lanes, and only the reader can take it from there
 		d.segments.wanted.Store(true)
 		d.readerDue = true
 	}

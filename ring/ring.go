@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// Ring is lanes of records in one piece of memory. Its parts stand apart by who writes to them, so
+// Ring is lanes of records in one piece of memory. Its parts stand apart by what writes to them, so
 // that what one goroutine writes all the time lies in no cache line that another one reads.
 type Ring struct {
 	// Read by every append; written seldom.
@@ -88,7 +88,7 @@ func (r *Ring) Horizon() uint64 { return r.clock.now() }
 // [Record.Data]. Later calls of Close and Leave do nothing.
 func (r *Ring) Close() error { return r.end(true) }
 
-// Leave ends the ring like Close but keeps its files, and lets go of the lock: somebody may adopt
+// Leave ends the ring like Close but keeps its files, and lets go of the lock: a process may adopt
 // it.
 func (r *Ring) Leave() error { return r.end(false) }
 
@@ -110,10 +110,10 @@ func (r *Ring) end(remove bool) error {
 	return errors.Join(r.home.unmap(mem), r.home.leave(r.path, remove))
 }
 
-// begin makes a ring whose memory somebody else has filled ready to be read.
+// begin makes a ring whose memory another process has filled ready to be read.
 func (r *Ring) begin() error {
 	r.clock.start()
-	r.lanes.begin(reserved + 2) // nobody gets to use one
+	r.lanes.begin(reserved + 2) // none is ever used
 	r.sealed = true
 	r.over.Store(overClosed)
 	var bad int

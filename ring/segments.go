@@ -129,8 +129,8 @@ func (g *segments) grow(l *lane, n uint16, tail, need int64, key uint64) (off in
 	return s.off, nil
 }
 
-// obtain takes segments in a row with memory for need bytes, or notes that somebody may be waiting
-// for room and returns -1.
+// obtain takes segments in a row with memory for need bytes, or notes that an appender may be
+// waiting for room and returns -1.
 func (g *segments) obtain(units, stay int, need int64) (at int) {
 	if at = g.tryObtain(units, stay, need); at >= 0 {
 		return at
@@ -141,7 +141,7 @@ func (g *segments) obtain(units, stay int, need int64) (at int) {
 		return at
 	}
 	g.wanted.Store(true)
-	if first { // nobody was refused since there last was room
+	if first { // no append was refused since there last was room
 		g.life.callWake()
 	}
 	return -1
@@ -219,7 +219,7 @@ func (g *segments) used() int64 {
 	return (g.pool.present() - g.pool.count.Load()) * g.head.unit
 }
 
-// giveBack frees a segment, to which nobody points any more.
+// giveBack frees a segment, to which nothing points any more.
 func (g *segments) giveBack(s *segment) {
 	_ = g.touch(func() { noSegment(g.line(s.off)) }) // a later write there meets the fault again
 	g.pool.put(g.head.place(s.off), int(s.units))

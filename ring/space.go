@@ -12,9 +12,9 @@ import (
 // then looks once more: so one of the two sees the other.
 type space struct {
 	full   atomic.Bool   // not one segment is free but the reserve; written under mu
-	wanted atomic.Bool   // idle lanes may hold what the reader can free, and somebody waits for room
+	wanted atomic.Bool   // idle lanes may hold what the reader can free, and an appender waits for room
 	mu     sync.Mutex    // a leaf
-	freed  chan struct{} // closed when room comes; nil: nobody was refused since
+	freed  chan struct{} // closed when room comes; nil: no append was refused since
 }
 
 // refuse notes that an append found no room, and asks full whether none would; first says that it
@@ -31,7 +31,7 @@ func (s *space) refuse(full func() bool) (first bool) {
 	return first
 }
 
-// missed says that somebody waits for room.
+// missed says that an appender waits for room.
 func (s *space) missed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ func (g *segments) startTender() {
 	t.b.tending.Go(t.run)
 }
 
-// end waits until the tender is gone. Nobody asks for memory any more.
+// end waits until the tender is gone. Nothing asks for memory any more.
 func (b *backing) end() {
 	if b != nil {
 		close(b.stop)
@@ -102,8 +102,8 @@ func (t *tender) letGo() {
 	t.looksFull()
 }
 
-// top gives a segment that has some of its memory the rest, if it may be asked for while somebody
-// else writes there: else only a free one.
+// top gives a segment that has some of its memory the rest, if it may be asked for while an
+// appender writes there: else only a free one.
 func (t *tender) top(at int) bool {
 	if !t.b.overwrites {
 		return t.fill(at)

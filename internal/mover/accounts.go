@@ -17,13 +17,13 @@ func (l *load) sub(events, bytes uint64) {
 	l.bytes.Add(-bytes)
 }
 
-// accounts say what has become of events. They are written by the mover's goroutine, but for drops
-// and letters.
+// accounts say what has become of events. They are written by the mover's goroutine, but for missed
+// events and letters.
 type accounts struct {
 	rings *rings
 	wake  func()
 
-	cut         load // taken out of a ring or found in a spill, and not done
+	inHand      load // cut from a ring or found in a spill, and not done
 	adopted     load // found in what dead processes left
 	waiting     load // of adopted rings, not taken yet
 	delivered   atomic.Uint64
@@ -38,27 +38,27 @@ type accounts struct {
 	spilling    atomic.Bool
 	letters     atomic.Uint64 // events that are dead letters
 	lettersLost atomic.Uint64 // events of letters, also of other processes, that gave way to new ones
-	drops       [reasons]atomic.Uint64
+	missed      [reasons]atomic.Uint64
 	told        [reasons]atomic.Uint64
-	inherited   [reasons]atomic.Uint64 // drops of dead processes that they had not told
-	untold      atomic.Bool            // there may be drops that no summary has told
+	inherited   [reasons]atomic.Uint64 // missed events of dead processes that these had not told
+	untold      atomic.Bool            // there may be missed events that no summary has told
 }
 
-// The ring's counters: drops by reason, those before Closed, and from here on what summaries have
-// told of them.
+// The ring's counters: missed events by reason, those before Closed, and from here on what
+// summaries have told of them.
 const toldCounters = 8
 
-// drop counts events that are not delivered, in the ring as well, so that whoever adopts it can
-// tell of them.
-func (a *accounts) drop(r Reason, n uint64) {
-	a.drops[r].Add(n)
+// miss counts events that are not delivered, in the ring as well, so that a successor can tell of
+// them.
+func (a *accounts) miss(r Reason, n uint64) {
+	a.missed[r].Add(n)
 	a.rings.cur.Load().Ring.Count(int(r), n)
 	if !a.untold.Load() && a.untold.CompareAndSwap(false, true) {
 		a.wake()
 	}
 }
 
-// inherit takes over the drops that a dead process had not told of.
+// inherit takes over the missed events that a dead process had not told of.
 func (a *accounts) inherit(s *source) {
 	for i := range int(Closed) {
 		n := s.Ring.Counter(i) - s.Ring.Counter(toldCounters+i)
@@ -72,17 +72,17 @@ func (a *accounts) inherit(s *source) {
 	}
 }
 
-// owed are the drops that no summary has told.
-func (a *accounts) owed() (drops Drops) {
-	for i := range drops[:Closed] { // there may be no summary after those
-		drops[i] = a.drops[i].Load() + a.inherited[i].Load() - a.told[i].Load()
+// owed are the missed events that no summary has told.
+func (a *accounts) owed() (missed Missed) {
+	for i := range missed[:Closed] { // there may be no summary after those
+		missed[i] = a.missed[i].Load() + a.inherited[i].Load() - a.told[i].Load()
 	}
-	return drops
+	return missed
 }
 
-// tell notes that a summary in a ring tells of drops.
-func (a *accounts) tell(s *source, drops *Drops) {
-	for i, n := range drops[:Closed] {
+// tell notes that a summary in a ring tells of missed events.
+func (a *accounts) tell(s *source, missed *Missed) {
+	for i, n := range missed[:Closed] {
 		a.told[i].Add(n)
 		s.Ring.Count(toldCounters+i, n)
 	}
@@ -93,7 +93,7 @@ func (a *accounts) tell(s *source, drops *Drops) {
 func (a *accounts) untell(s *source, to uint64, dropped bool) {
 	for len(s.telling) > 0 && s.telling[0].key <= to {
 		if dropped {
-			for i, n := range s.telling[0].drops[:Closed] {
+			for i, n := range s.telling[0].missed[:Closed] {
 				a.told[i].Add(-n)
 				s.Ring.Count(toldCounters+i, -n)
 			}
@@ -122,14 +122,14 @@ func (a *accounts) stats() Stats {
 		LettersLost:  a.lettersLost.Load(),
 	}}
 	for i := range reasons {
-		s.Drops[i], s.Told[i] = a.drops[i].Load(), a.told[i].Load()
+		s.Missed[i], s.Told[i] = a.missed[i].Load(), a.told[i].Load()
 	}
-	s.Drops.Count(&s.Counts)
+	s.Missed.Count(&s.Counts)
 	a.rings.mu.Lock()
 	defer a.rings.mu.Unlock()
 	s.Accepted = s.Adopted.Events + a.rings.gone
-	s.Held = a.cut.events.Load() + a.waiting.events.Load()
-	s.HeldBytes = int64(a.cut.bytes.Load() + a.waiting.bytes.Load())
+	s.Held = a.inHand.events.Load() + a.waiting.events.Load()
+	s.HeldBytes = int64(a.inHand.bytes.Load() + a.waiting.bytes.Load())
 	for _, src := range *a.rings.all.Load() {
 		t := src.totals()
 		s.Accepted += t.events

@@ -22,7 +22,7 @@ type circumstances struct {
 	refused  bool // the spill has no room, or its disk takes nothing
 	busy     bool // the disk's goroutine has a window, or chunks wait for it: what is younger must not pass them
 	able     bool // the destination can have the records
-	short    bool // somebody with DropOldest found no room in the ring
+	short    bool // a call with DropOldest found no room in the ring
 	beyond   bool // as much of the ring is in use as line says, or more
 	over     bool // so much more that a window is worth its while
 }

@@ -18,12 +18,12 @@ type air struct {
 	states  *states
 	dead    *dead
 	most    int64     // bytes of entries that may be there
-	active  shipper   // whose chunks these are
+	active  shipper   // what the chunks come from
 	out     []*flight // the chunks, in no order
 	windows int       // sequences that have some of them
 	bytes   int64     // their entries
 	tookAt  time.Time // when the destination took something last, or got something after it had nothing
-	given   []*flight // chunks that it gave up
+	givenUp []*flight // chunks that it gave up
 
 	mu     sync.Mutex
 	done   []*flight
@@ -35,8 +35,8 @@ type air struct {
 // mostFlying is how many chunks may be with an ordered destination.
 const mostFlying = 4 * window.MostRuns
 
-// given is flight.at of a chunk that the destination gave up.
-const given = -1
+// givenUpAt is flight.at of a chunk that the destination gave up.
+const givenUpAt = -1
 
 // A shipper is what chunks come from: a ring, a spill, or what was cut from them before.
 type shipper interface {
@@ -53,20 +53,20 @@ func (a *air) roomy() bool {
 	return few && (a.bytes < a.most || len(a.out) == 0)
 }
 
-// idle says that the destination has chunks, and has taken none of them for a while.
-func (a *air) idle() bool { return len(a.out) > 0 && time.Since(a.tookAt) >= a.cfg.quiet }
+// stalled says that the destination has chunks, and has taken none of them for a while.
+func (a *air) stalled() bool { return len(a.out) > 0 && time.Since(a.tookAt) >= a.cfg.quiet }
 
 // stands says that the destination has had chunks for a while, and takes none of them. It may be
 // one that a server refuses, without a word. Others have to come to show that, so the next source
 // goes on; a host gets them in order all the same. Not so where there are states.
-func (a *air) stands() bool { return a.resumer == nil && a.idle() }
+func (a *air) stands() bool { return a.resumer == nil && a.stalled() }
 
 // pinning are the chunks of own rings which these have to keep, since no spill has them, as they
 // were cut.
 func (a *air) pinning() []*flight {
 	var all []*flight
 	for _, f := range a.out {
-		if f.from == nil && f.src.Own && f.twin == nil && f.handed == nil {
+		if f.from == nil && f.src.Own && f.inSpill == nil && f.inJob == nil {
 			all = append(all, f)
 		}
 	}
@@ -89,8 +89,8 @@ func (a *air) submit(f *flight) {
 	}
 	a.bytes += int64(len(f.Chunk.Entries))
 	a.count.inFlight.Store(int64(len(a.out)))
-	if a.sourced != nil {
-		a.sourced.SubmitFrom(f.origin().index, &f.Chunk, f.landed)
+	if a.byProcess != nil {
+		a.byProcess.SubmitFrom(f.origin().index, &f.Chunk, f.landed)
 		return
 	}
 	a.cfg.Destination.Submit(&f.Chunk, f.landed)
@@ -98,7 +98,7 @@ func (a *air) submit(f *flight) {
 
 // land is what the destination calls. A state is stored before it returns: the destination counts
 // on that. Chunks whose state comes with a later one wait for that, or their marks could go while
-// the state that whoever adopts the ring finds is still the one before them.
+// the state that a successor would find in the ring is still the one before them.
 func (a *air) land(f *flight, r output.Result) {
 	if a.dead.keeps(&r) {
 		a.dead.keep(f, r, a.touchDown)
@@ -134,7 +134,7 @@ func (a *air) touchDown(f *flight, r output.Result) {
 	a.mail.wake()
 }
 
-// close has what lands later be nothing to anybody.
+// close has what lands later ignored.
 func (a *air) close() {
 	a.mu.Lock()
 	a.closed = true
@@ -166,7 +166,7 @@ func (a *air) rejected(f *flight) uint64 {
 	a.count.letters.Add(f.kept)
 	end := "which are lost"
 	if lost := n - f.kept; lost > 0 {
-		a.count.drop(Lost, lost)
+		a.count.miss(Lost, lost)
 		if f.kept > 0 {
 			end = fmt.Sprintf("of which %d are lost, and the others are dead letters in %s", lost, a.dead.dir())
 		}
@@ -194,16 +194,16 @@ func (a *air) landing(f *flight, now time.Time) {
 	switch {
 	case f.res.Err == nil:
 	case f.aside: // the next process gets it from there
-		f.twin.rests(f)
+		f.inSpill.rests(f)
 		a.pool.release(f)
 		return
 	default:
-		f.at = given
-		a.given = append(a.given, f)
+		f.at = givenUpAt
+		a.givenUp = append(a.givenUp, f)
 		return
 	}
 	a.tookAt = now
-	a.count.cut.sub(uint64(f.Chunk.Events), f.Bytes)
+	a.count.inHand.sub(uint64(f.Chunk.Events), f.Bytes)
 	n := uint64(f.Chunk.Events) - a.rejected(f)
 	if f.res.HandedOver {
 		a.count.handedOver.Add(n)

@@ -66,7 +66,7 @@ func (m *Mover) Ring() *ring.Ring { return m.rings.cur.Load().Ring }
 
 // refuseClosed counts an event that came after Close.
 func (m *Mover) refuseClosed() error {
-	m.count.drops[Closed].Add(1)
+	m.count.missed[Closed].Add(1)
 	return ErrClosed
 }
 
@@ -81,7 +81,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 		case err == nil:
 			return s, key, nil
 		case errors.Is(err, ring.ErrTooLarge):
-			m.Drop(TooLarge, 1)
+			m.Miss(TooLarge, 1)
 			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload),
 				min(int64(m.cfg.MaxEvent), m.cfg.RingSize/4))
 		case errors.Is(err, ring.ErrClosed):
@@ -93,7 +93,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			case m.closed.Load():
 				return s, 0, m.refuseClosed()
 			default:
-				m.Drop(Full, 1)
+				m.Miss(Full, 1)
 				return s, 0, fmt.Errorf("%w: %w", ErrFull, err)
 			}
 		case !errors.Is(err, ring.ErrFull):
@@ -119,9 +119,9 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 				continue
 			}
 			if err = m.roomless(m.cfg.Dir != ""); err == ErrSlow { //nolint:errorlint // the value itself
-				m.Drop(Slow, 1)
+				m.Miss(Slow, 1)
 			} else {
-				m.Drop(Full, 1)
+				m.Miss(Full, 1)
 			}
 			return s, 0, err
 		}
@@ -134,10 +134,10 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 		case <-m.closing:
 			return s, 0, m.refuseClosed()
 		case <-ctx.Done():
-			m.Drop(Waited, 1)
+			m.Miss(Waited, 1)
 			return s, 0, fmt.Errorf("%w: %w", m.roomless(m.cfg.Dir != ""), ctx.Err())
 		case <-timer.C:
-			m.Drop(Waited, 1)
+			m.Miss(Waited, 1)
 			return s, 0, fmt.Errorf("%w, for %v", m.roomless(m.cfg.Dir != ""), wait)
 		}
 	}

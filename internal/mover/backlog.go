@@ -34,7 +34,7 @@ type backlog struct {
 	origin  *origin
 	entries queue[entry] // all that is not known to be done, in the order of positions
 	first   uint64       // number of the first of entries
-	// Of entries: before it they are with the destination, done, in ahead, or a flight of their
+	// Of entries: those before it are with the destination, done, in ahead, or flights of their
 	// own.
 	next    int
 	live    int       // of entries: neither done nor a flight of their own
@@ -43,7 +43,7 @@ type backlog struct {
 	commits bool // a commit is under way
 	doneTo  journal.Position
 	tried   journal.Position // of the last commit begun
-	gone    atomic.Bool      // somebody removed it: what was not read is lost
+	gone    atomic.Bool      // its folder was removed: what was not read is lost
 	keeping atomic.Bool      // a destination's state is being stored
 
 	broken    bool      // it cannot be read now, and what is younger does not wait for it
@@ -56,17 +56,17 @@ type backlog struct {
 // A keeper has backlogs, and is told what reading them shows: the spiller of the own one, the
 // legacy of others.
 type keeper interface {
-	vanished(sp *backlog) // somebody removed it
+	vanished(sp *backlog) // its folder was removed
 	readable(sp *backlog) // it can be read, perhaps again
 }
 
 // An entry is a chunk in a spill.
 type entry struct {
 	spill.Entry
-	span  *span // that it was cut in, nil for an adopted one
-	done  bool
-	loose bool    // appended, and not known to be stored
-	f     *flight // that is in memory as well, and counts
+	span      *span // that it was cut in, nil for an adopted one
+	done      bool
+	unflushed bool    // appended, and not known to be stored
+	f         *flight // that is in memory as well, and counts
 }
 
 func newBacklog(g *ground, shelf *shelf, pool *pool, sp *spill.Spill, k keeper) *backlog {
@@ -85,16 +85,16 @@ func (sp *backlog) push(e entry) {
 	sp.entries.push(e)
 }
 
-// note adds what a handover appended. f is nil if its flight has ended meanwhile.
-func (sp *backlog) note(f *flight, h *handover, i int, stored bool) {
-	c := &h.chunks[i]
+// note adds what a spillJob appended. f is nil if its flight has ended meanwhile.
+func (sp *backlog) note(f *flight, j *spillJob, i int, stored bool) {
+	c := &j.chunks[i]
 	e := entry{
-		Entry: spill.Entry{Pos: h.at[i], Bytes: uint64(len(c.Entries)), Events: uint32(c.Events)},
-		done:  f == nil, loose: !stored, f: f,
+		Entry: spill.Entry{Pos: j.at[i], Bytes: uint64(len(c.Entries)), Events: uint32(c.Events)},
+		done:  f == nil, unflushed: !stored, f: f,
 	}
 	if f != nil {
 		e.Bytes, e.span = f.Bytes, f.span
-		f.twin, f.pos, f.seq = sp, h.at[i], sp.first+uint64(sp.entries.len())
+		f.inSpill, f.pos, f.seq = sp, j.at[i], sp.first+uint64(sp.entries.len())
 	}
 	sp.push(e)
 }
@@ -105,9 +105,9 @@ func (sp *backlog) rests(f *flight) {
 	sp.live++
 }
 
-// looseTo is the end of what was appended and may not be stored, 0 if there is no such.
-func (sp *backlog) looseTo() journal.Position {
-	if n := sp.entries.len(); n > 0 && sp.entries.at(n-1).loose {
+// unflushedTo is the end of what was appended and may not be stored, 0 if there is no such.
+func (sp *backlog) unflushedTo() journal.Position {
+	if n := sp.entries.len(); n > 0 && sp.entries.at(n-1).unflushed {
 		return sp.entries.at(n - 1).Pos
 	}
 	return 0
@@ -115,8 +115,8 @@ func (sp *backlog) looseTo() journal.Position {
 
 // flushed says that all that was appended is stored.
 func (sp *backlog) flushed() {
-	for i := sp.entries.len() - 1; i >= 0 && sp.entries.at(i).loose; i-- {
-		sp.entries.at(i).loose = false
+	for i := sp.entries.len() - 1; i >= 0 && sp.entries.at(i).unflushed; i-- {
+		sp.entries.at(i).unflushed = false
 	}
 }
 
@@ -189,7 +189,7 @@ func (sp *backlog) read() {
 	for i := sp.next; i < sp.entries.len() &&
 		(len(want) < leastAhead || len(want) < mostAhead && size < aheadBytes); i++ {
 		e := sp.entries.at(i)
-		if e.loose {
+		if e.unflushed {
 			break
 		}
 		want = append(want, e.Pos)
@@ -264,7 +264,7 @@ func (sp *backlog) fails(err error) {
 	}
 }
 
-// vanish gives up what was not read of a spill that somebody removed.
+// vanish gives up what was not read of a spill whose folder was removed.
 func (sp *backlog) vanish() {
 	lost := sp.giveUp(sp.next)
 	sp.next = sp.entries.len()
@@ -314,10 +314,10 @@ func (sp *backlog) advance() {
 
 // lose accounts for an entry that cannot be read.
 func (sp *backlog) lose(e *entry) {
-	sp.count.cut.sub(uint64(e.Events), e.Bytes)
-	sp.count.drop(Lost, uint64(e.Events))
+	sp.count.inHand.sub(uint64(e.Events), e.Bytes)
+	sp.count.miss(Lost, uint64(e.Events))
 	if e.span != nil {
-		e.span.dropped(e.span.first, e.span.last)
+		e.span.missed(e.span.first, e.span.last)
 	}
 }
 
@@ -327,10 +327,10 @@ func (sp *backlog) detach() {
 	for i := range sp.entries.len() {
 		e := sp.entries.at(i)
 		if e.f != nil {
-			e.f.twin, e.f.pos = nil, 0
+			e.f.inSpill, e.f.pos = nil, 0
 			e.f, e.done = nil, true
 		}
-		e.loose = false
+		e.unflushed = false
 	}
 }
 
@@ -349,8 +349,8 @@ func (sp *backlog) leave() {
 	})
 }
 
-// keep makes a state durable with the position of a chunk, which a destination waits for; but not
-// longer than others wait for the disk. An older state is found then by whoever adopts the spill,
+// keep makes a state durable with the position of a chunk. A destination waits for that, but no
+// longer than other parts wait for the disk. After a crash the successor then finds an older state,
 // and the chunk once more.
 func (sp *backlog) keep(p journal.Position, state []byte) error {
 	if !sp.keeping.CompareAndSwap(false, true) {

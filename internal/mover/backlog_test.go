@@ -185,7 +185,7 @@ func TestLost(t *testing.T) {
 	if !errors.As(err, &left) || left.Events != 300 || left.Bytes < 300 || len(left.Where) != 0 {
 		t.Errorf("Close: %v", err)
 	}
-	if s := f.m.Stats(); s.Drops[Given] != 300 || s.Held != 0 {
+	if s := f.m.Stats(); s.Missed[GivenUp] != 300 || s.Held != 0 {
 		t.Errorf("%+v", s)
 	}
 	f.law()
@@ -202,11 +202,11 @@ func TestSpoiledSpill(t *testing.T) {
 		lost := uint64(0)
 		var begin, end journal.Position
 		eventually(t, "written", func() bool {
-			handing := 0
-			if err := f.m.mail.ask(t.Context(), func() { handing = f.m.loop.spiller.handing }); err != nil {
+			writing := 0
+			if err := f.m.mail.ask(t.Context(), func() { writing = f.m.loop.spiller.writing }); err != nil {
 				t.Fatal(err)
 			}
-			return handing == 0
+			return writing == 0
 		})
 		if err := f.m.mail.ask(t.Context(), func() {
 			begin = f.m.loop.spiller.own.entries.at(leastAhead - 1).Pos // what is before it may have been read already
@@ -235,8 +235,8 @@ func TestSpoiledSpill(t *testing.T) {
 			t.Error(err)
 		}
 		f.law()
-		if s := f.m.Stats(); s.Drops[Lost] != lost || s.Delivered != 3000-lost {
-			t.Errorf("%d chunks spoiled: lost %d, not %d; delivered %d", spoiled, s.Drops[Lost], lost, s.Delivered)
+		if s := f.m.Stats(); s.Missed[Lost] != lost || s.Delivered != 3000-lost {
+			t.Errorf("%d chunks spoiled: lost %d, not %d; delivered %d", spoiled, s.Missed[Lost], lost, s.Delivered)
 		}
 	}
 }

@@ -233,7 +233,7 @@ func (c *badDisk) run(t *testing.T) {
 			c.post(t, 10) // the disk is looked at when it is needed
 			<-time.After(time.Millisecond)
 			stats := c.f.m.Stats()
-			return stats.Drops[Lost] > 0 || c.healthy && stats.Held == 0 // what was open was read to its end
+			return stats.Missed[Lost] > 0 || c.healthy && stats.Held == 0 // what was open was read to its end
 		})
 	}
 	if c.cured {
@@ -248,7 +248,7 @@ func (c *badDisk) run(t *testing.T) {
 			t.Errorf("%d events are held", held)
 		}
 		c.f.law()
-		c.wantAll(t, c.d.all(), 0, c.f.m.Stats().Drops)
+		c.wantAll(t, c.d.all(), 0, c.f.m.Stats().Missed)
 		return
 	}
 	err := c.f.m.Close(within(t, 100*time.Millisecond))
@@ -257,7 +257,7 @@ func (c *badDisk) run(t *testing.T) {
 		t.Errorf("left %d, held %d", left.Events, stats.Held)
 	}
 	c.f.law()
-	cure() // as for whoever comes after the process
+	cure() // as for a process that comes later
 	<-c.f.m.ended
 	<-c.f.m.disk.rest()
 	d := &fake{}
@@ -267,10 +267,10 @@ func (c *badDisk) run(t *testing.T) {
 	}
 	successor.close()
 	h := successor.m.Stats()
-	for i, n := range h.Drops {
-		stats.Drops[i] += n
+	for i, n := range h.Missed {
+		stats.Missed[i] += n
 	}
-	c.wantAll(t, append(c.d.all(), d.all()...), h.Adopted.Events-stats.Held, stats.Drops)
+	c.wantAll(t, append(c.d.all(), d.all()...), h.Adopted.Events-stats.Held, stats.Missed)
 	if names := entriesOf(t, mem); len(names) > 0 {
 		t.Errorf("left %q", names)
 	}
@@ -281,7 +281,7 @@ func (c *badDisk) run(t *testing.T) {
 
 // wantAll asserts that each event that was accepted came, but as many as were dropped or are lost,
 // and none twice but twice of them, under the same id.
-func (c *badDisk) wantAll(t *testing.T, took []sent, twice uint64, drops Drops) {
+func (c *badDisk) wantAll(t *testing.T, took []sent, twice uint64, missed Missed) {
 	t.Helper()
 	have, ids := map[uint32]bool{}, map[string]bool{}
 	again, missing := uint64(0), uint64(0)
@@ -304,10 +304,10 @@ func (c *badDisk) wantAll(t *testing.T, took []sent, twice uint64, drops Drops) 
 			missing++
 		}
 	}
-	lost := drops[Lost]
-	if missing != lost+drops[Oldest] || again != twice {
+	lost := missed[Lost]
+	if missing != lost+missed[Oldest] || again != twice {
 		t.Errorf("%d are missing; %d counted as lost, %d as dropped; %d came twice, want %d", missing, lost,
-			drops[Oldest], again, twice)
+			missed[Oldest], again, twice)
 	}
 	c.f.mu.Lock()
 	told := fmt.Sprint(c.f.told)
@@ -321,7 +321,7 @@ func (c *badDisk) wantAll(t *testing.T, took []sent, twice uint64, drops Drops) 
 	}
 }
 
-// TestBadDiskGetsWorse has a disk fail while chunks are flushed, so that nobody knows whether it
+// TestBadDiskGetsWorse has a disk fail while chunks are flushed, so that it is unknown whether it
 // has them, then hang when they are tried again, while the destination gets them from memory, and
 // get well.
 func TestBadDiskGetsWorse(t *testing.T) {
@@ -347,7 +347,7 @@ func TestBadDiskGetsWorse(t *testing.T) {
 			stuck := false
 			if err := c.f.m.mail.ask(t.Context(), func() {
 				if stuck = len(c.f.m.loop.spiller.stuck) > 0; stuck {
-					are = c.f.m.loop.spiller.stuck[0].twin != nil
+					are = c.f.m.loop.spiller.stuck[0].inSpill != nil
 				}
 			}); err != nil {
 				t.Fatal(err)
@@ -362,8 +362,8 @@ func TestBadDiskGetsWorse(t *testing.T) {
 		hangs.Store(true)
 		eventually(t, "the disk hangs", func() (hangs bool) {
 			if err := c.f.m.mail.ask(t.Context(), func() {
-				hangs = c.f.m.loop.spiller.handed != nil && c.f.m.loop.spiller.handed.late &&
-					len(c.f.m.loop.spiller.handed.flights) > 0
+				hangs = c.f.m.loop.spiller.underWay != nil && c.f.m.loop.spiller.underWay.late &&
+					len(c.f.m.loop.spiller.underWay.flights) > 0
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -381,7 +381,7 @@ func TestBadDiskGetsWorse(t *testing.T) {
 		c.spills(t, "it spills again")
 		c.d.open()
 		c.f.close()
-		c.wantAll(t, c.d.all(), 0, c.f.m.Stats().Drops)
+		c.wantAll(t, c.d.all(), 0, c.f.m.Stats().Missed)
 		if names := entriesOf(t, dir); len(names) > 0 {
 			t.Errorf("left %q", names)
 		}

@@ -30,11 +30,11 @@ type closer struct {
 	states *states
 	dead   *dead
 
-	shut     chan struct{} // closed when all is done that could be; then err is set
-	err      error
-	leave    error // why not all is delivered; the mover's goroutine's
-	givenUp  int64 // bytes of events that are given up; the same
-	whatLeft error // set when the mover's goroutine has ended
+	shut         chan struct{} // closed when all is done that could be; then err is set
+	err          error
+	leave        error // why not all is delivered; the mover's goroutine's
+	givenUpBytes int64 // bytes of events that are given up; the same
+	whatLeft     error // set when the mover's goroutine has ended
 }
 
 func newCloser(l *loop, states *states, dead *dead) *closer {
@@ -114,7 +114,7 @@ func (c *closer) doClose(ctx context.Context) error {
 		select {
 		case <-d.rest():
 		case <-late.Done():
-			if serr := d.stuck(); serr != nil {
+			if serr := d.unfinished(); serr != nil {
 				errs = append(errs, fmt.Errorf("mover: a goroutine was left behind: %w", serr))
 			}
 		}
@@ -123,7 +123,7 @@ func (c *closer) doClose(ctx context.Context) error {
 }
 
 // endLater lets go of everything once the mover's goroutine comes back: it may only have had no
-// processor for too long, and while it has ring and spill nobody else can take them over. The
+// processor for too long, and while it has ring and spill no successor can take them over. The
 // destination goes first, so that it does not deliver what they already have.
 func (c *closer) endLater(err error) {
 	_ = c.mail.ask(context.Background(), func() {})
@@ -195,15 +195,15 @@ func (c *closer) save(ctx context.Context) {
 // mine takes the chunks of own rings, as they were cut, out of those that the destination gave up.
 func (c *closer) mine() []*flight {
 	air := c.loop.air
-	given := air.given
-	air.given = nil
+	all := air.givenUp
+	air.givenUp = nil
 	var mine []*flight
-	for _, f := range given {
+	for _, f := range all {
 		if f.from == nil && f.src.Own {
 			f.flying = false
 			mine = append(mine, f)
 		} else {
-			air.given = append(air.given, f)
+			air.givenUp = append(air.givenUp, f)
 		}
 	}
 	asCut(mine, *c.rings.all.Load()) // however the destination gave them up
@@ -228,7 +228,7 @@ func (c *closer) end() {
 
 	for _, sp := range c.loop.spills() {
 		if sp.gone.Load() {
-			sp.giveUp(0) // what was read of it, and is only in our memory
+			sp.giveUp(0) // what was read of it, and is only in memory
 		}
 	}
 	var errs []error
@@ -262,7 +262,7 @@ func (c *closer) end() {
 		if sp.gone.Load() {
 			continue
 		}
-		if sp.own && sp.empty() && c.loop.spiller.handing == 0 {
+		if sp.own && sp.empty() && c.loop.spiller.writing == 0 {
 			c.count.disk.Add(-sp.Bytes())
 			sp.remove()
 			continue
@@ -271,16 +271,16 @@ func (c *closer) end() {
 		sp.leave()
 	}
 	where = append(where, c.loop.spiller.relief.leave()...)
-	if c.loop.spiller.handing > 0 {
+	if c.loop.spiller.writing > 0 {
 		c.disk.do("closing a spill", c.loop.spiller.shelf.close)
 	}
-	if st := c.count.stats(); st.Held > 0 || st.Drops[Given] > 0 {
+	if st := c.count.stats(); st.Held > 0 || st.Missed[GivenUp] > 0 {
 		left := &UndeliveredError{
-			Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given],
+			Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Missed[GivenUp],
 			Err: cmp.Or(c.leave, errUnread),
 		}
 		if left.Events == 0 {
-			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, c.givenUp, nil, 0
+			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, c.givenUpBytes, nil, 0
 		}
 		errs = append(errs, left)
 	}
@@ -309,19 +309,19 @@ func (c *closer) giveUp(s *source) {
 		if f.src == s && f.from == nil {
 			n += uint64(f.Chunk.Events)
 			b += f.Bytes
-			c.count.cut.sub(uint64(f.Chunk.Events), f.Bytes)
+			c.count.inHand.sub(uint64(f.Chunk.Events), f.Bytes)
 		}
 	}
-	c.count.drops[Given].Add(n)
-	c.givenUp += int64(b)
+	c.count.missed[GivenUp].Add(n)
+	c.givenUpBytes += int64(b)
 }
 
-// undone are the chunks in memory that nobody takes any more.
+// undone are the chunks in memory that neither destination nor disk takes any more.
 func (c *closer) undone() []*flight {
-	return slices.Concat(c.loop.air.given, c.loop.spiller.unsaved, c.loop.spiller.stuck)
+	return slices.Concat(c.loop.air.givenUp, c.loop.spiller.unsaved, c.loop.spiller.stuck)
 }
 
-// left is where things are when nobody can look more closely.
+// left is where things are, when the mover's goroutine cannot be asked.
 func (c *closer) left() []string {
 	var where []string
 	if path := c.rings.path; path != "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// disk is a goroutine that does, in order, what may take as long as a disk likes. It runs while
+// disk is a goroutine that does, in order, what a disk may hold up for any time. It runs while
 // there is something to do, so a Mover that needs no disk has none.
 type disk struct {
 	mu      sync.Mutex
@@ -16,7 +16,7 @@ type disk struct {
 	running bool
 	now     string // the job being done
 	since   time.Time
-	idle    chan struct{} // closed when it is not running; nil while nobody waits for that
+	idle    chan struct{} // closed when it is not running; nil while nothing waits for that
 }
 
 type job struct {
@@ -30,7 +30,7 @@ func (d *disk) do(name string, fn func()) {
 	d.jobs = append(d.jobs, job{name, fn})
 	if !d.running {
 		d.running = true
-		d.now, d.since = name, time.Now() // whoever asks next is to see it
+		d.now, d.since = name, time.Now() // so that doing shows it at once
 		go d.run()
 	}
 	d.mu.Unlock()
@@ -80,8 +80,8 @@ func (d *disk) doing() (job string, since time.Time) {
 	return d.now, d.since
 }
 
-// stuck says what it is doing.
-func (d *disk) stuck() error {
+// unfinished says what it is doing, nil if nothing.
+func (d *disk) unfinished() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.running {

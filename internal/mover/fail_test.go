@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Somebody cuts the ring's file: events go on, in plain memory; what can be read of the old ring is
+// The ring's file is cut: events go on, in plain memory; what can be read of the old ring is
 // delivered, the rest counted and told.
 func TestRingFails(t *testing.T) {
 	mem := shmDir(t)
@@ -28,7 +28,7 @@ func TestRingFails(t *testing.T) {
 	d.open()
 	f.close()
 	s := f.m.Stats()
-	if s.Drops[Lost] == 0 || s.Drops[Lost] > 600 || s.Told != s.Drops {
+	if s.Missed[Lost] == 0 || s.Missed[Lost] > 600 || s.Told != s.Missed {
 		t.Errorf("%+v", s)
 	}
 	seen := map[event]bool{}
@@ -41,12 +41,12 @@ func TestRingFails(t *testing.T) {
 		}
 	}
 	for n := range uint32(300) {
-		if e := (event{"a", 2, n}); !seen[e] && s.Drops[Lost] == 0 {
+		if e := (event{"a", 2, n}); !seen[e] && s.Missed[Lost] == 0 {
 			t.Errorf("%v is missing", e)
 		}
 	}
-	if uint64(len(seen)) < 900-s.Drops[Lost] {
-		t.Errorf("%d events came, %d are lost", len(seen), s.Drops[Lost])
+	if uint64(len(seen)) < 900-s.Missed[Lost] {
+		t.Errorf("%d events came, %d are lost", len(seen), s.Missed[Lost])
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,7 @@ func (g *ground) oldest() *source {
 }
 
 // finished says that all that could be read of a ring that failed is done, and lets go of it: what
-// it had and nobody could read is lost.
+// could not be read is lost.
 func (g *ground) finished(s *source) bool {
 	if s.Fill() || !s.Ended || s.Out > 0 {
 		return false
@@ -28,11 +28,11 @@ func (g *ground) finished(s *source) bool {
 	g.loseUnread(s)
 	s.doneTo.Store(1<<64 - 1)
 	s.failWaiters()
-	g.rings.drop(s)
+	g.rings.remove(s)
 	return true
 }
 
-// loseUnread counts what nobody can read any more of an own ring that failed. What comes next gets
+// loseUnread counts what can no longer be read of an own ring that failed. What comes next gets
 // another ring, also when no call has met the failure yet.
 func (g *ground) loseUnread(s *source) {
 	if !s.Ended || s.Fill() || s.counted {
@@ -47,7 +47,7 @@ func (g *ground) loseUnread(s *source) {
 	}
 	s.Taken.Add(n)
 	s.Bytes.Store(t.bytes)
-	g.count.drop(Lost, n)
+	g.count.miss(Lost, n)
 	s.answerTo(s.CutTo+1, 1<<64-1, ErrDropped)
 	g.report(fmt.Errorf("%d events of the ring that failed cannot be read: they are lost", n))
 }

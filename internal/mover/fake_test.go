@@ -38,7 +38,7 @@ func (e event) payload(dst []byte, pad int) []byte {
 }
 
 // summaryEvent is what Summary makes: its g is all ones and its n the total.
-func summaryEvent(dst []byte, d Drops) []byte {
+func summaryEvent(dst []byte, d Missed) []byte {
 	return event{"summary", 1<<32 - 1, uint32(d.Total())}.payload(dst, 0)
 }
 
@@ -238,7 +238,7 @@ func (f *fixture) law() {
 	var s Stats
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		s = f.m.Stats()
-		if sum := s.Delivered + s.HandedOver + s.DeadLettered + s.Drops[Oldest] + s.Drops[Lost] + s.Drops[Given] +
+		if sum := s.Delivered + s.HandedOver + s.DeadLettered + s.Missed[Oldest] + s.Missed[Lost] + s.Missed[GivenUp] +
 			s.Held; s.Accepted == sum {
 			if s.Held == 0 && s.HeldBytes != 0 {
 				f.t.Errorf("nothing is held, in %d bytes", s.HeldBytes)
@@ -248,7 +248,7 @@ func (f *fixture) law() {
 		<-time.After(time.Millisecond)
 	}
 	f.t.Errorf("accepted %d is not delivered %d + handed over %d + dropped %d, %d, %d + held %d",
-		s.Accepted, s.Delivered, s.HandedOver, s.Drops[Oldest], s.Drops[Lost], s.Drops[Given], s.Held)
+		s.Accepted, s.Delivered, s.HandedOver, s.Missed[Oldest], s.Missed[Lost], s.Missed[GivenUp], s.Held)
 }
 
 // ordered asserts that of every goroutine the events 0 … n-1 came, once and in order, under each

@@ -14,23 +14,23 @@ import (
 const idLen = window.IDLen
 
 // A flight is a chunk from the cut to what becomes of it. It comes from a ring (src), or from a
-// spill (from, with seq its entry). One of a ring may be in the own spill as well (twin, with seq
-// its entry), or may get there yet (handed).
+// spill (from, with seq its entry). One of a ring may be in a spill as well (inSpill, with seq its
+// entry), or may get there yet (inJob).
 type flight struct {
 	window.Marked
-	src    *source
-	span   *span
-	from   *backlog
-	twin   *backlog
-	seq    uint64
-	pos    journal.Position
-	handed **flight // its place in a handover
-	flying bool     // the destination has it, or gave it up
-	at     int      // in air.out; given: no longer
-	aside  bool     // a spill of its own (twin) has it in place of the ring, while it flies
-	res    output.Result
-	kept   uint64              // events that the destination refuses, and that are dead letters
-	landed func(output.Result) // made once
+	src     *source
+	span    *span
+	from    *backlog
+	inSpill *backlog
+	seq     uint64
+	pos     journal.Position
+	inJob   **flight // its place in what the disk's goroutine has: a spillJob, or flights to be put aside
+	flying  bool     // the destination has it, or gave it up
+	at      int      // in air.out; givenUpAt: no longer
+	aside   bool     // a spill of its own (inSpill) has it in place of the ring, while it flies
+	res     output.Result
+	kept    uint64              // events that the destination refuses, and that are dead letters
+	landed  func(output.Result) // made once
 }
 
 // asCut sorts flights as they were cut from rings, the oldest of which is the first.
@@ -50,7 +50,7 @@ func marked(flights []*flight) []*window.Marked {
 	return all
 }
 
-// origin is the process whose chunk it is.
+// origin is that of the ring or spill that the chunk comes from.
 func (f *flight) origin() *origin {
 	if f.from != nil {
 		return f.from.origin
@@ -61,11 +61,11 @@ func (f *flight) origin() *origin {
 // leaveSpill ends what a flight has with a spill that got it, or may get it yet: it is delivered or
 // dropped from memory.
 func (f *flight) leaveSpill() {
-	if f.handed != nil {
-		*f.handed, f.handed = nil, nil
+	if f.inJob != nil {
+		*f.inJob, f.inJob = nil, nil
 	}
-	if sp := f.twin; sp != nil {
-		f.twin = nil
+	if sp := f.inSpill; sp != nil {
+		f.inSpill = nil
 		sp.doneWith(f.seq)
 	}
 }

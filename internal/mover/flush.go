@@ -52,7 +52,7 @@ func (l *loop) flush(ctx context.Context) error {
 	return fmt.Errorf("mover: flush: %w; %d events are not delivered", ctx.Err(), l.count.stats().Held)
 }
 
-// answer tells all who wait for what has come about.
+// answer returns the calls that wait for what has come about.
 func (l *loop) answer() {
 	for _, s := range *l.rings.all.Load() {
 		l.loseUnread(s)

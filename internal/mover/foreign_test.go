@@ -12,7 +12,7 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// Folders in Dir that nobody of ours made are left as they are, whatever they are called.
+// Folders in Dir that no logger made are left as they are, whatever they are called.
 func TestForeignFolders(t *testing.T) {
 	dir := t.TempDir()
 	const id = "0123456789abcdef"

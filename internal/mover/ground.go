@@ -8,7 +8,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/output"
 )
 
-// A ground is what all parts of a Mover stand on.
+// A ground is what all parts of a Mover share.
 type ground struct {
 	cfg Config
 	life
@@ -18,8 +18,8 @@ type ground struct {
 	rings rings
 	count accounts
 
-	resumer output.Resumer // the destination, if it has states
-	sourced output.Sourced // and if they are those of one process each
+	resumer   output.Resumer // the destination, if it has states
+	byProcess output.Sourced // the same, if each process has states of its own
 }
 
 func newGround(cfg *Config) (*ground, error) {
@@ -27,15 +27,15 @@ func newGround(cfg *Config) (*ground, error) {
 	g.rings.cfg, g.rings.wake = &g.cfg, g.mail.wake
 	g.count.rings, g.count.wake = &g.rings, g.mail.wake
 	g.resumer, _ = cfg.Destination.(output.Resumer)
-	g.sourced, _ = cfg.Destination.(output.Sourced)
+	g.byProcess, _ = cfg.Destination.(output.Sourced)
 	return g, g.rings.open()
 }
 
 func (g *ground) report(err error) { g.cfg.report(err) }
 
-// overwritten counts records of a ring that are none any more.
+// overwritten counts records of a ring that were overwritten, or cannot be read.
 func (g *ground) overwritten(s *source, n uint64) {
-	g.count.drop(Lost, n)
+	g.count.miss(Lost, n)
 	where := s.Ring.Path()
 	if where == "" {
 		where = "in plain memory"

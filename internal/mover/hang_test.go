@@ -140,7 +140,7 @@ func (f *seamFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// A disk that hangs makes nobody wait: appends are refused when the ring is full, Flush and Close
+// A disk that hangs makes no call wait: appends are refused when the ring is full, Flush and Close
 // return by their contexts, and Close names what hangs.
 func TestDiskHangs(t *testing.T) {
 	d := &fake{answer: later}
@@ -285,8 +285,8 @@ func TestDestinationHangs(t *testing.T) {
 	eventually(t, "the end of Close", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.closed })
 }
 
-// A mover that did not come back in time lets go of everything when it does, so that somebody can
-// take over what is left.
+// A mover that did not come back in time lets go of everything when it does, so that a successor
+// can take over what is left.
 func TestComesBackLate(t *testing.T) {
 	mem := shmDir(t)
 	called, hang := make(chan struct{}, 1), make(chan struct{})

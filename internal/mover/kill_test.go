@@ -32,7 +32,7 @@ import (
 
 const busy = 4 // goroutines of a child that log at full speed
 
-// A ledger is a destination that outlives those who use it: a file to which each delivered chunk is
+// A ledger is a destination that outlives its processes: a file to which each delivered chunk is
 // written before its done.
 type ledger struct {
 	f       *os.File

@@ -24,13 +24,13 @@ type legacy struct {
 	states  *states
 	shelf   *shelf
 
-	discovered bool             // it is known
+	discovered bool             // what they left is known
 	adoptAt    time.Time        // look again then
 	queue      []shipper        // in the order of shipping
 	adopted    []*source        // rings that are still open
 	stranded   []*backlog       // spills that cannot be read now
 	mixed      bool             // the own spill holds what was adopted
-	behind     map[shipper]bool // of queue: younger than that
+	behind     map[shipper]bool // those of queue that are younger than that
 }
 
 // begin has the states restored, and what lies in Dir found, before anything is submitted.
@@ -54,13 +54,13 @@ func (l *legacy) begin() {
 	})
 }
 
-// begun says that it is known, or would have to be read from a disk that hangs. A destination with
-// states waits for that: it has to know what is written.
-func (l *legacy) begun() bool { return l.discovered || l.spiller.stalled && l.resumer == nil }
+// begun says that what they left is known, or would have to be read from a disk that hangs. A
+// destination with states waits for that: it has to know what is written.
+func (l *legacy) begun() bool { return l.discovered || l.spiller.hangs && l.resumer == nil }
 
 // look looks for rings of processes that died since Open. Not so for a destination with states,
-// which wants to see them all before anything is submitted. Their spills come with them; spills
-// alone wait for the next Open, for to look for them would touch the disk.
+// which has to see them all before anything is submitted. Their spills come with them; spills
+// without a ring wait for the next Open, since looking for them would touch the disk.
 func (l *legacy) look() {
 	now := time.Now()
 	if !l.looks() || now.Before(l.adoptAt) {
@@ -102,8 +102,8 @@ func (l *legacy) adopt() []*source {
 	for _, r := range rings {
 		s := newSource(r, false, &l.rings.origin)
 		s.name = filepath.Base(r.Path())
-		copy(s.label[:], r.State()) // before a state is stored, which goes behind it
-		if l.sourced != nil {
+		copy(s.stateID[:], r.State()) // before a state is stored, which goes behind it
+		if l.byProcess != nil {
 			s.origin = &origin{ring: s}
 		}
 		found = append(found, s)
@@ -127,7 +127,7 @@ func (l *legacy) found(rings []*source, all []*spill.Spill) {
 		for i := range sp.entries.len() {
 			e := sp.entries.at(i)
 			l.count.adopted.add(uint64(e.Events), e.Bytes)
-			l.count.cut.add(uint64(e.Events), e.Bytes)
+			l.count.inHand.add(uint64(e.Events), e.Bytes)
 		}
 		spills = append(spills, sp)
 	}
@@ -169,7 +169,7 @@ func (l *legacy) found(rings []*source, all []*spill.Spill) {
 
 // rebuild makes the chunks again that the owner of a ring had cut, and accounts for them.
 func (l *legacy) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
-	found := window.Rebuild(&s.Source, s.label, ids)
+	found := window.Rebuild(&s.Source, s.stateID, ids)
 	if found.Bad > 0 {
 		l.count.adopted.add(found.Bad, 0)
 		l.overwritten(s, found.Bad)
@@ -181,7 +181,7 @@ func (l *legacy) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *r
 			f.src = s
 			n := uint64(f.Chunk.Events)
 			l.count.adopted.add(n, f.Bytes)
-			l.count.cut.add(n, f.Bytes)
+			l.count.inHand.add(n, f.Bytes)
 			all = append(all, f)
 		}
 		return all
@@ -221,7 +221,7 @@ func (l *legacy) next() shipper {
 		switch sp, ok := q.(*backlog); {
 		case l.over(q):
 			l.queue = slices.Delete(l.queue, i, i+1)
-		case ok && l.spiller.stalled && len(sp.ahead) == 0:
+		case ok && l.spiller.hangs && len(sp.ahead) == 0:
 			i++ // what is younger does not wait for a disk that hangs
 		case q.sent() && l.air.stands():
 			i++
@@ -274,11 +274,11 @@ func (l *legacy) overRing(s *source) bool {
 		l.report(fmt.Errorf("of the adopted ring %s %d bytes in %d places cannot be read: at least %d events are lost",
 			s.name, loss.Bytes, loss.Regions, n))
 		l.count.adopted.add(n, 0)
-		l.count.drop(Lost, n)
+		l.count.miss(Lost, n)
 	}
 	if n := s.rest - s.Taken.Load(); n > 0 {
 		l.count.waiting.sub(n, s.restBytes-s.Bytes.Load())
-		l.count.drop(Lost, n)
+		l.count.miss(Lost, n)
 	}
 	if err := s.close(false); err != nil {
 		l.report(fmt.Errorf("removing an adopted ring: %w", err))
@@ -291,20 +291,20 @@ func (l *legacy) overRing(s *source) bool {
 // takes nothing, so that processes that are started and die again and again do not fill the memory.
 // What is with the destination stays, and what has to come before a spill that cannot be moved.
 func (l *legacy) spillAdopted() {
-	if len(l.queue) == 0 || l.cfg.Dir == "" || !l.air.idle() || !l.spiller.circumstances().spillable() {
+	if len(l.queue) == 0 || l.cfg.Dir == "" || !l.air.stalled() || !l.spiller.circumstances().spillable() {
 		return
 	}
 	for i, q := range l.queue {
 		switch q := q.(type) {
 		case *remnant:
-			if l.sourced != nil {
+			if l.byProcess != nil {
 				continue // where its lines may be written already, by an earlier successor, only its own states know
 			}
 			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
 				chunks := q.chunks
 				q.chunks = nil
 				l.follow(i)
-				l.spiller.hand(chunks)
+				l.spiller.toDisk(chunks)
 				return
 			}
 		case *source:
@@ -334,12 +334,12 @@ func (l *legacy) follow(i int) {
 
 // unmix forgets that once the own spill is empty.
 func (l *legacy) unmix() {
-	if l.spiller.idle() {
+	if l.spiller.empty() {
 		l.mixed, l.behind = false, nil
 	}
 }
 
-// retired queues a spill of this process that somebody removed, or a file of it.
+// retired queues a spill of this process that was removed, or a file of it.
 func (l *legacy) retired(sp *backlog) {
 	sp.keeper = l
 	at := slices.IndexFunc(l.queue, func(q shipper) bool { return l.behind[q] })

@@ -69,9 +69,9 @@ func TestDeadLetters(t *testing.T) {
 			s := f.m.Stats()
 			want := Stats{Counts: Counts{Delivered: 1000, DeadLettered: 1}}
 			if dir == "" {
-				want.DeadLettered, want.Drops[Lost] = 0, 1
+				want.DeadLettered, want.Missed[Lost] = 0, 1
 			}
-			if s.Delivered != want.Delivered || s.DeadLettered != want.DeadLettered || s.Drops != want.Drops {
+			if s.Delivered != want.Delivered || s.DeadLettered != want.DeadLettered || s.Missed != want.Missed {
 				t.Errorf("%+v", s)
 			}
 			f.mu.Lock()
@@ -134,7 +134,7 @@ func TestDeadLettersShareDir(t *testing.T) {
 	if err := f.m.Flush(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
-	if s := f.m.Stats(); s.DeadLettered != 1 || s.Drops[Lost] != 0 {
+	if s := f.m.Stats(); s.DeadLettered != 1 || s.Missed[Lost] != 0 {
 		t.Errorf("%+v", s)
 	}
 	f.close()

@@ -59,7 +59,7 @@ func (b *mailbox) fetch() []func() {
 	return b.read
 }
 
-// close refuses what comes later: whoever sends it is told so.
+// close refuses what comes later: post says so.
 func (b *mailbox) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -54,10 +54,10 @@ func (m *Mover) Flush(ctx context.Context) error { return m.loop.flush(ctx) }
 // nothing of the caller's. Calls after the first wait for it.
 func (m *Mover) Close(ctx context.Context) error { return m.closer.close(ctx) }
 
-// Drop counts events that the caller itself left out, for the next summary event to tell.
-func (m *Mover) Drop(r Reason, n uint64) {
+// Miss counts events that the caller itself left out, for the next summary event to tell.
+func (m *Mover) Miss(r Reason, n uint64) {
 	if r < reasons && !m.closed.Load() {
-		m.count.drop(r, n)
+		m.count.miss(r, n)
 	}
 }
 

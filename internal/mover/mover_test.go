@@ -48,7 +48,7 @@ func TestRefusedEntries(t *testing.T) {
 	f.must("a", 1, 0, 10, 100)
 	f.close()
 	s := f.m.Stats()
-	if lost := s.Drops[Lost]; lost == 0 || lost+s.Delivered != 10 || s.Held != 0 || told.Load() != int64(lost) {
+	if lost := s.Missed[Lost]; lost == 0 || lost+s.Delivered != 10 || s.Held != 0 || told.Load() != int64(lost) {
 		t.Errorf("%+v, told %d times", s, told.Load())
 	}
 }

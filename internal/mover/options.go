@@ -30,7 +30,7 @@ const (
 	DefaultRingSize = 16 << 20
 	DefaultMaxEvent = 1 << 20 // or a quarter of the ring
 	MinMaxDisk      = 1 << 20
-	// MostWindow is the most chunks on their way: the table of marks has 64 places, and a window of
+	// MostWindow is the largest Config.Window: the table of marks has 64 places, and a window of
 	// the ring may have many tags.
 	MostWindow = 40
 
@@ -70,8 +70,8 @@ type Config struct {
 	Identity string
 	// RingSize is the size of the ring in bytes (default 16 MiB).
 	RingSize int64
-	// MaxDisk bounds what all spills in Dir take together (default 1 GiB, at least 1 MiB), but for
-	// two segments of 4 MiB, or an eighth of it: package spill says when.
+	// MaxDisk is the most bytes that all spills in Dir take together (default 1 GiB, at least 1
+	// MiB). A spill that grows beside others may exceed it by two segments: see package spill.
 	MaxDisk int64
 	// MaxEvent is the longest payload (default 1 MiB).
 	MaxEvent int
@@ -88,8 +88,8 @@ type Config struct {
 	// of a window keep their order, whatever their tags are. The chunks are then runs of one tag,
 	// which may be as short as one event. Otherwise a chunk has all that a window has of its tag.
 	Ordered bool
-	// Window is how many chunks may be on their way (default 8), or with Ordered how many windows.
-	// A cut of several tags may exceed it.
+	// Window is the most chunks that the destination may have at once (default 8); with Ordered,
+	// the most windows of which it may have chunks. A window of several tags may exceed it.
 	Window int
 	// WaitDelivered makes Append return when its event is delivered or handed over, or MaxWait is
 	// over.
@@ -99,14 +99,14 @@ type Config struct {
 	Prompt bool
 	// Destination takes the chunks. Close closes it.
 	Destination output.Output
-	// Summary appends the payload of an event that tells of drops to dst. nil: they are counted
-	// only.
-	Summary func(dst []byte, drops Drops) []byte
+	// Summary appends the payload of an event that tells of missed events to dst. nil: they are
+	// counted only.
+	Summary func(dst []byte, missed Missed) []byte
 	// Delivered is told each chunk that was delivered, not those that an error handler took. The
 	// chunk is valid during the call.
 	Delivered func(c *forward.Chunk)
-	// Diagnostics is told what went wrong. It must not block for long and not call the Mover. nil:
-	// nobody.
+	// Diagnostics is told what went wrong. It must not block for long and not call the Mover.
+	// nil: it is told nowhere.
 	Diagnostics func(error)
 
 	quiet        time.Duration // quietFor; these five are the constants, and shorter in tests

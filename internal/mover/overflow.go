@@ -10,7 +10,7 @@ func (l *loop) overflow() {
 		s := l.rings.full()
 		switch {
 		case action == ships:
-			l.short.Store(false) // room comes by itself; whoever finds none all the same asks again
+			l.short.Store(false) // room comes by itself; a call that finds none all the same asks again
 			return
 		case action == spills && (s == nil || !l.spiller.spill(s)):
 			l.spiller.relief.begin(l.air.pinning())

@@ -32,7 +32,7 @@ func TestDropNewest(t *testing.T) {
 	f.close()
 	ordered(t, d.all(), map[uint32]uint32{1: kept})
 	s := f.m.Stats()
-	if s.Drops[Full] != refused || s.Told != s.Drops || s.Accepted != uint64(kept)+summaries(t, d, uint32(refused)) {
+	if s.Missed[Full] != refused || s.Told != s.Missed || s.Accepted != uint64(kept)+summaries(t, d, uint32(refused)) {
 		t.Errorf("refused %d: %+v", refused, s)
 	}
 }
@@ -61,7 +61,7 @@ func TestTold(t *testing.T) {
 	if err := f.post("a", 1, 0, 4000); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
-	f.m.Drop(Sampled, 41)
+	f.m.Miss(Sampled, 41)
 	eventually(t, "a summary", func() bool { return f.m.Stats().Told.Total() == 42 })
 	f.close()
 	summaries(t, d, 42)
@@ -75,7 +75,7 @@ func TestDropOldest(t *testing.T) {
 	})
 	const n = 20000
 	f.must("a", 1, 0, n, 1000)
-	if s := f.m.Stats(); s.Drops[Oldest] == 0 || s.Drops[Full]+s.Drops[Waited] > 0 {
+	if s := f.m.Stats(); s.Missed[Oldest] == 0 || s.Missed[Full]+s.Missed[Waited] > 0 {
 		t.Errorf("%+v", s)
 	}
 	f.law()
@@ -97,8 +97,8 @@ func TestDropOldest(t *testing.T) {
 		}
 	}
 	s := f.m.Stats()
-	told := summaries(t, d, uint32(s.Drops[Oldest]))
-	if last != n-1 || got+told+s.Drops[Oldest] != s.Accepted || s.Told != s.Drops {
+	told := summaries(t, d, uint32(s.Missed[Oldest]))
+	if last != n-1 || got+told+s.Missed[Oldest] != s.Accepted || s.Told != s.Missed {
 		t.Errorf("%d came, the last one %d; %+v", got, last, s)
 	}
 }
@@ -129,7 +129,7 @@ func TestBlock(t *testing.T) {
 		if !errors.Is(err, ErrFull) || !errors.Is(err, context.Canceled) {
 			t.Errorf("with a context that is done: %v", err)
 		}
-		if s := f.m.Stats(); s.Drops[Waited] != 2 || s.Accepted != uint64(kept+more) {
+		if s := f.m.Stats(); s.Missed[Waited] != 2 || s.Accepted != uint64(kept+more) {
 			t.Errorf("%+v", s)
 		}
 		d.open()
@@ -244,8 +244,8 @@ func TestSlowSpill(t *testing.T) {
 	if err := refused(); !errors.Is(err, ErrSlow) || !errors.Is(err, ErrFull) {
 		t.Errorf("while the disk hangs: %v", err)
 	}
-	if s := f.m.Stats(); s.Drops[Slow] != 1 || s.Drops[Full] != 0 {
-		t.Errorf("%v", s.Drops)
+	if s := f.m.Stats(); s.Missed[Slow] != 1 || s.Missed[Full] != 0 {
+		t.Errorf("%v", s.Missed)
 	}
 	close(gate)
 	eventually(t, "a disk that is full", func() bool {
@@ -256,7 +256,7 @@ func TestSlowSpill(t *testing.T) {
 	d.open()
 	f.close()
 	ordered(t, d.all(), map[uint32]uint32{1: kept})
-	if s := f.m.Stats(); s.Told != s.Drops || s.Drops[Full] != 1 {
+	if s := f.m.Stats(); s.Told != s.Missed || s.Missed[Full] != 1 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// Owners returns the processes, living or dead and whatever their name, that have a ring in the
-// folder shm or a spill in the folder dir. Those that have one for another destination than that of
-// an identity have no time. Either folder may be empty. What can never be adopted is left out.
+// Owners returns the processes that have a ring in the folder shm or a spill in the folder dir,
+// living or dead, whatever their name. Made is zero where the ring or spill is for another
+// destination than that of identity. Either folder may be empty. What can never be adopted is left
+// out.
 func Owners(shm, dir, identity string) ([]output.Process, error) {
 	process := func(pid int, made time.Time, its []byte, dead bool) output.Process {
 		if destination, _, _ := strings.Cut(string(its), "\x00"); destination != identity {
@@ -42,7 +43,7 @@ func Owners(shm, dir, identity string) ([]output.Process, error) {
 	return all, nil
 }
 
-// ringOwners are those of the rings in a folder, which names has all of.
+// ringOwners returns the owners of the rings in a folder, and the names of all rings there.
 func ringOwners(shm string) (all []ring.Owner, names map[string]bool, err error) {
 	names = map[string]bool{}
 	if shm == "" {

@@ -61,10 +61,10 @@ func (p *packer) pack(s *source, flights []*flight, to byte) []*flight {
 }
 
 // took accounts for what was cut from a source: so many events of it, with so many bytes, are in
-// our hands now.
+// hand now.
 func (p *packer) took(s *source, events, bytes uint64) {
 	w := p.work
-	p.count.cut.add(events, bytes)
+	p.count.inHand.add(events, bytes)
 	if w.Bad > 0 {
 		p.overwritten(s, w.Bad)
 	}
@@ -74,14 +74,14 @@ func (p *packer) took(s *source, events, bytes uint64) {
 	}
 }
 
-// drop takes the oldest records that are in nobody's hands out of a ring.
+// drop takes the oldest records that are not cut yet out of a ring, for good.
 func (p *packer) drop(s *source) bool {
 	w := p.work
 	if !w.Pass(&s.Source, int(s.Ring.Size()/16)) {
 		return false
 	}
 	p.count.untell(s, w.Last, true)
-	p.count.drop(Oldest, w.Taken-w.Bad)
+	p.count.miss(Oldest, w.Taken-w.Bad)
 	p.took(s, 0, 0)
 	s.answerTo(w.First, w.Last, ErrDropped)
 	return true

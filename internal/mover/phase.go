@@ -25,7 +25,7 @@ type life struct {
 	phase   phase
 	closed  atomic.Bool
 	closing chan struct{} // closed with it
-	gaveUp  chan struct{} // closed when Close waits no longer: whoever tries again and again stops
+	gaveUp  chan struct{} // closed when Close waits no longer: what is tried again and again stops
 	ended   chan struct{} // closed when the mover's goroutine has ended
 }
 

@@ -15,7 +15,7 @@ type pressure struct {
 	why      atomic.Pointer[error] // why the disk takes nothing, as an ErrFull; nil while it does
 }
 
-// noRoom notes why the disk takes nothing, for those who find no room.
+// noRoom notes why the disk takes nothing, for calls that find no room.
 func (p *pressure) noRoom(err error) {
 	err = fmt.Errorf("%w: the spill takes nothing: %w", ErrFull, err)
 	p.why.Store(&err)

@@ -12,7 +12,7 @@ import (
 
 // A relief puts chunks that are with the destination into a spill as well, so that the rings of
 // this process need not keep them: they may be all that a small ring has room for. The destination
-// goes on with them, and nobody reads that spill but a successor:
+// goes on with them; only a successor reads that spill:
 //
 //	on its way, under its mark ──► and stored: set aside, without a mark ──► done: its entry is, too
 //	                                                                   └───► given up by Close: its entry is left
@@ -42,7 +42,7 @@ func (r *relief) begin(flights []*flight) {
 		f.Lend() // it may land while the disk reads it
 		chunks[i], ids[i] = f.Chunk, f.ID
 		chunks[i].ID = ids[i][:]
-		f.handed = &flights[i]
+		f.inJob = &flights[i]
 	}
 	r.disk.do("writing to "+r.cfg.Dir, func() {
 		sp, n, err := r.shelf.putAside(chunks, at)
@@ -66,8 +66,8 @@ func (r *relief) done(sp *spill.Spill, flights []*flight, at []journal.Position,
 	for i, f := range flights {
 		if f == nil {
 			f = &flight{} // it has landed
-		} else if f.handed == &flights[i] {
-			f.handed = nil
+		} else if f.inJob == &flights[i] {
+			f.inJob = nil
 		}
 		if i < len(at) {
 			b.putAside(f, at[i])
@@ -80,8 +80,8 @@ func (r *relief) done(sp *spill.Spill, flights []*flight, at []journal.Position,
 // looked at: that is for air.landing.
 func (sp *backlog) putAside(f *flight, at journal.Position) {
 	e := entry{Entry: spill.Entry{Pos: at, Bytes: f.Bytes, Events: uint32(f.Chunk.Events)}, span: f.span, done: true}
-	if f.flying && f.at != given {
-		f.twin, f.pos, f.seq, f.aside = sp, at, sp.first+uint64(sp.entries.len()), true
+	if f.flying && f.at != givenUpAt {
+		f.inSpill, f.pos, f.seq, f.aside = sp, at, sp.first+uint64(sp.entries.len()), true
 		e.f, e.done = f, false
 		sp.count.spilled.Add(uint64(f.Chunk.Events))
 		f.Unmark()

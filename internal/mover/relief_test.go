@@ -55,7 +55,7 @@ func TestAsideWhileItLands(t *testing.T) {
 	b.putAside(a.out[0], 1)
 	answered.Wait()
 	a.collect()
-	if b.entries.len() != 1 || b.empty() || len(a.given) != 0 {
+	if b.entries.len() != 1 || b.empty() || len(a.givenUp) != 0 {
 		t.Error("what the destination gave up is not left in the spill")
 	}
 }
@@ -99,8 +99,8 @@ func TestAsideCounts(t *testing.T) {
 	if used := a.count.stats().DiskUsed; used <= 200<<10 || used > 512<<10 {
 		t.Errorf("%d bytes are used of the 512 KiB that were left", used)
 	}
-	if why := a.why.Load(); why == nil || !errors.Is(*why, journal.ErrFull) || a.out[0].twin == nil ||
-		a.out[2].twin != nil {
+	if why := a.why.Load(); why == nil || !errors.Is(*why, journal.ErrFull) || a.out[0].inSpill == nil ||
+		a.out[2].inSpill != nil {
 		t.Errorf("not the first chunks alone are put aside: %v", why)
 	}
 	r.leave()
@@ -134,7 +134,7 @@ func TestAsideInPart(t *testing.T) {
 	}
 }
 
-// TestWhyLasts: whoever finds no room learns why as long as the disk may still take nothing: also
+// TestWhyLasts: a call that finds no room says why as long as the disk may still take nothing: also
 // while it is tried again, and until it has been.
 func TestWhyLasts(t *testing.T) {
 	full := fmt.Errorf("no space: %w", journal.ErrFull)
@@ -147,7 +147,7 @@ func TestWhyLasts(t *testing.T) {
 		{"nothing", func(*spiller) {}, false},
 		{"refused", func(s *spiller) { s.refused, s.againAt = true, now.Add(time.Hour) }, true},
 		{"about to be tried", func(s *spiller) { s.refused, s.againAt = true, now }, true},
-		{"handing", func(s *spiller) { s.handing = 1 }, true},
+		{"writing", func(s *spiller) { s.writing = 1 }, true},
 		{"putting aside", func(s *spiller) { s.relief.working = true }, true},
 		{"refused, and another write done", func(s *spiller) {
 			s.relief.failed(full)
@@ -156,7 +156,7 @@ func TestWhyLasts(t *testing.T) {
 		}, true},
 		{"refused at the end of a hang", func(s *spiller) {
 			s.cfg.Diagnostics = func(error) {} // it tells that it no longer hangs
-			s.stalled = true
+			s.hangs = true
 			s.refuse(nil, full, false)
 			s.againAt = now.Add(time.Hour)
 		}, true},

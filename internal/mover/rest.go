@@ -17,7 +17,7 @@ const (
 
 // timing is when the loop looks again.
 type timing struct {
-	liveTo   time.Time     // until then records may come without waking anybody
+	liveTo   time.Time     // until then records may come without waking the loop
 	every    time.Duration // what pace said last
 	gatherTo time.Time     // when the oldest unread event has waited for others long enough
 	anchorAt time.Time
@@ -34,7 +34,7 @@ func (l *loop) due(s *source) bool {
 	return s.Unread() >= uint64(l.pack.batch) || s.Fill() && !l.gatherTo.IsZero() && !time.Now().Before(l.gatherTo)
 }
 
-// hurried says that somebody waits for what is in the own ring.
+// hurried says that a call waits for what is in the own ring.
 func (l *loop) hurried(s *source) bool {
 	return l.phase >= sealed || len(l.flushes) > 0 || s.waiting.Load() > 0
 }
@@ -124,7 +124,7 @@ func (l *loop) others(now time.Time, wait time.Duration) time.Duration {
 }
 
 // pace is when to look again while records come: soon if there are many. So appenders need not wake
-// the mover, which costs the one who does it a system call (they do when half of the ring has come
+// the mover, which costs the one that does it a system call (they do when half of the ring has come
 // into use meanwhile).
 func (l *loop) pace(many bool) time.Duration {
 	if many {
@@ -136,8 +136,8 @@ func (l *loop) pace(many bool) time.Duration {
 	return l.every
 }
 
-// sleepOn asks the ring to wake us when something is appended, or says that there is something
-// already.
+// sleepOn asks the ring to wake the loop when something is appended, or says that there is
+// something already.
 func (l *loop) sleepOn(s *source, wait *time.Duration) bool {
 	if !s.Ring.Sleep() {
 		l.spins = 0

@@ -117,8 +117,8 @@ func (r *rings) full() *source {
 	return nil
 }
 
-// drop lets go of one that failed, and of which nothing more can be had.
-func (r *rings) drop(s *source) {
+// remove lets go of one that failed, and of which nothing more can be had.
+func (r *rings) remove(s *source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := s.close(false); err != nil {

@@ -79,7 +79,7 @@ func (l *loop) measure() {
 
 // collect does what others asked for, and takes back chunks that the destination is done with.
 func (l *loop) collect() {
-	calls := l.mail.fetch() // before the chunks: what had landed when somebody called is seen
+	calls := l.mail.fetch() // before the chunks: what had landed before a call is seen
 	l.air.collect()
 	for i, fn := range calls {
 		fn()

@@ -38,10 +38,10 @@ func (s *shelf) discover(rings []*source) []*spill.Spill {
 
 // put writes chunks to the own spill, which is made when it is first needed. stored: all that was
 // appended to it is.
-func (s *shelf) put(h *handover) (sp *spill.Spill, stored bool, err error) {
+func (s *shelf) put(j *spillJob) (sp *spill.Spill, stored bool, err error) {
 	s.cfg.fault("spilling")
-	if sp = s.own; sp != h.to {
-		h.afresh()
+	if sp = s.own; sp != j.to {
+		j.afresh()
 	}
 	if sp == nil {
 		if sp, err = s.folder.Make(s.rings.path, time.Now()); err != nil {
@@ -50,9 +50,9 @@ func (s *shelf) put(h *handover) (sp *spill.Spill, stored bool, err error) {
 		s.own = sp
 	}
 	if err = s.folder.Budget(sp); err == nil {
-		err = sp.Append(h.chunks, h.at)
+		err = sp.Append(j.chunks, j.at)
 	}
-	if ferr := sp.Flush(h.end()); ferr != nil {
+	if ferr := sp.Flush(j.end()); ferr != nil {
 		return sp, false, ferr
 	}
 	return sp, true, err
@@ -111,7 +111,7 @@ func (s *shelf) putAside(chunks []forward.Chunk, at []journal.Position) (sp *spi
 	return sp, n, err
 }
 
-// removed says what somebody removed of a spill, which may be nil.
+// removed says what was removed of a spill from outside. sp may be nil.
 func (s *shelf) removed(sp *spill.Spill) (all, some bool) {
 	if sp == nil {
 		return false, false

@@ -61,7 +61,7 @@ func TestSmallShm(t *testing.T) {
 		})
 		f.must("a", 1, 0, 10_000, 1000)
 		f.must("b", 2, 0, 10, 1000)
-		if s := f.m.Stats(); s.InMemory || s.RingSize > 1<<20 || s.Drops != (Drops{}) || stalled && s.Spilled == 0 {
+		if s := f.m.Stats(); s.InMemory || s.RingSize > 1<<20 || s.Missed != (Missed{}) || stalled && s.Spilled == 0 {
 			t.Errorf("%+v", s)
 		}
 		if err := f.post("c", 3, 0, 3<<20); !errors.Is(err, ErrTooLarge) ||
@@ -102,7 +102,7 @@ func TestShmFillsUp(t *testing.T) {
 			for n := range uint32(n) {
 				f.must("t"+strconv.Itoa(int(n/100%2)), 1, n, n+1, 1000)
 			}
-			if s := f.m.Stats(); s.Held != n || s.Drops != (Drops{}) {
+			if s := f.m.Stats(); s.Held != n || s.Missed != (Missed{}) {
 				t.Errorf("runs %t: %+v", runs, s)
 			}
 			took := d.all()

@@ -17,7 +17,7 @@ type source struct {
 	waiters
 	origin          *origin
 	name            string                 // of the ring's folder; the spill that belongs to it has the same
-	label           [idLen]byte            // id of the last chunk whose state was stored; states.mu
+	stateID         [idLen]byte            // id of the last chunk whose state was stored; states.mu
 	counted         bool                   // of an own ring: those records that cannot be read are
 	spans           queue[*span]           // in order
 	telling         []telling              // summary events not cut yet, with DropOldest
@@ -46,9 +46,10 @@ type span struct {
 	left        int    // chunks undone
 }
 
-// An origin is whose chunks a state speaks of: this process and, unless the destination is an
-// output.Sourced, all that died and whose chunks it ships; else each of these is one. Its rings and
-// spills have a state each; of a file the greatest length counts.
+// An origin is the processes whose chunks one state covers. If the destination is an
+// output.Sourced, this process is one, and so is each dead one whose chunks it ships; otherwise all
+// of them together are one. The rings and spills of an origin have a state each; for a file the
+// greatest length counts.
 type origin struct {
 	index  int          // of the output.Source
 	ring   *source      // of a dead process; nil if it left only a spill
@@ -58,12 +59,12 @@ type origin struct {
 
 // telling is a summary event that has not been cut yet, with DropOldest.
 type telling struct {
-	key   uint64
-	drops Drops
+	key    uint64
+	missed Missed
 }
 
-// dropped takes a chunk off that will not be delivered. sp may be nil.
-func (sp *span) dropped(first, last uint64) {
+// missed takes a chunk off that will not be delivered. sp may be nil.
+func (sp *span) missed(first, last uint64) {
 	if sp == nil {
 		return
 	}

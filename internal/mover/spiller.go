@@ -25,15 +25,15 @@ type spiller struct {
 	relief  *relief
 	retired func(*backlog) // told of an own spill that is used no more
 
-	own     *backlog  // the spill; nil before it is needed
-	handing int       // windows that the disk's goroutine has
-	handed  *handover // the one that may come back
-	stuck   []*flight // chunks that the spill had no room for, or that it does not get while the disk hangs
-	saved   []string  // spills that Close made
-	unsaved []*flight // chunks that these did not take
-	saveEnd chan struct{}
+	own      *backlog  // the spill; nil before it is needed
+	writing  int       // windows that the disk's goroutine has
+	underWay *spillJob // the one that may come back
+	stuck    []*flight // chunks that the spill had no room for, or that it does not get while the disk hangs
+	saved    []string  // spills that Close made
+	unsaved  []*flight // chunks that these did not take
+	saveEnd  chan struct{}
 
-	stalled   bool      // the disk hangs
+	hangs     bool      // the disk does
 	refused   bool      // it takes nothing now
 	lasting   bool      // and that is no room, not an error that may be over soon
 	failing   time.Time // since when there are errors
@@ -43,7 +43,7 @@ type spiller struct {
 	troubleAt time.Time
 }
 
-const mostHanding = 1 // windows with the disk's goroutine: what one was refused must come before the next
+const mostWriting = 1 // windows with the disk's goroutine: what one was refused must come before the next
 
 // How soon the disk is tried again: an error may be over soon; what lasts is no room.
 const (
@@ -57,8 +57,8 @@ const troubleEvery = time.Minute
 // circumstances are those that cost nothing to see.
 func (s *spiller) circumstances() circumstances {
 	return circumstances{
-		phase: s.phase, overflow: s.cfg.Overflow, dir: s.cfg.Dir != "", refused: s.stalled || s.refused && s.lasting,
-		busy: s.handing >= mostHanding || len(s.stuck) > 0,
+		phase: s.phase, overflow: s.cfg.Overflow, dir: s.cfg.Dir != "", refused: s.hangs || s.refused && s.lasting,
+		busy: s.writing >= mostWriting || len(s.stuck) > 0,
 	}
 }
 
@@ -67,29 +67,29 @@ func (s *spiller) spill(r *source) bool {
 	if !s.pack.cut(r) {
 		return false
 	}
-	s.hand(s.pack.pack(r, nil, window.ToSpill))
+	s.toDisk(s.pack.pack(r, nil, window.ToSpill))
 	return true
 }
 
-// hand gives chunks that are cut and marked to the disk's goroutine.
-func (s *spiller) hand(flights []*flight) {
-	h := newHandover(flights, s.own)
-	if len(flights) == 0 && h.loose == 0 {
+// toDisk gives chunks that are cut and marked to the disk's goroutine.
+func (s *spiller) toDisk(flights []*flight) {
+	j := newSpillJob(flights, s.own)
+	if len(flights) == 0 && j.unflushed == 0 {
 		return
 	}
-	s.handing++
-	s.handed = h
+	s.writing++
+	s.underWay = j
 	s.disk.do("writing to "+s.cfg.Dir, func() {
-		sp, stored, err := s.shelf.put(h)
+		sp, stored, err := s.shelf.put(j)
 		all, some := s.shelf.removed(sp)
-		s.mail.post(func() { s.spilled(h, sp, stored && !some, err, all, some) })
+		s.mail.post(func() { s.spilled(j, sp, stored && !some, err, all, some) })
 	})
 }
 
 // spilled takes note of what the disk's goroutine did: what is on the disk needs its mark no more.
-func (s *spiller) spilled(h *handover, sp *spill.Spill, stored bool, err error, all, some bool) {
-	s.handing--
-	s.handed = nil
+func (s *spiller) spilled(j *spillJob, sp *spill.Spill, stored bool, err error, all, some bool) {
+	s.writing--
+	s.underWay = nil
 	if sp != nil && s.own == nil {
 		s.own = newBacklog(s.ground, s.shelf, s.pack.pool, sp, s)
 		s.own.own = true
@@ -100,13 +100,13 @@ func (s *spiller) spilled(h *handover, sp *spill.Spill, stored bool, err error, 
 		s.own.flushed()
 	}
 	var done, left []*flight
-	for i, f := range h.flights {
-		appended := h.at[i] != 0 && !some
+	for i, f := range j.flights {
+		appended := j.at[i] != 0 && !some
 		if f != nil {
-			f.handed = nil
+			f.inJob = nil
 		}
-		if appended && !h.known[i] {
-			s.own.note(f, h, i, stored)
+		if appended && !j.known[i] {
+			s.own.note(f, j, i, stored)
 		}
 		switch {
 		case f == nil || f.flying:
@@ -116,7 +116,7 @@ func (s *spiller) spilled(h *handover, sp *spill.Spill, stored bool, err error, 
 			left = append(left, f)
 		}
 	}
-	if h.late {
+	if j.late {
 		s.stuck = slices.DeleteFunc(s.stuck, func(f *flight) bool { return slices.Contains(done, f) })
 	} else {
 		window.Readdress(marked(left), window.ToSpill, s.divided)
@@ -159,6 +159,8 @@ func (s *spiller) refuse(sp *spill.Spill, err error, some bool) {
 	if sp != nil && full && !errors.Is(err, spill.ErrBudget) {
 		s.room = sp.Space()
 	}
+	// That the spill is full matters when the ring is full, too. Then a refused call tells of it
+	// (core.full of package spillway), and of what is dropped the summary event.
 	if !full && s.phase < stopped && (err.Error() != s.trouble || now.Sub(s.troubleAt) >= troubleEvery) {
 		s.trouble, s.troubleAt = err.Error(), now
 		s.report(fmt.Errorf("spilling: %w", err))
@@ -168,17 +170,17 @@ func (s *spiller) refuse(sp *spill.Spill, err error, some bool) {
 // again tries once more what the disk did not take, or did not give.
 func (s *spiller) again(now time.Time) {
 	s.watch()
-	// Nobody is told any more why it took nothing, once it has been tried again or need not be.
-	if s.why.Load() != nil && !s.stalled && !s.refused && s.handing == 0 && len(s.stuck) == 0 && !s.relief.working {
+	// Once the disk has been tried again, or need not be, errors no longer say why it took nothing.
+	if s.why.Load() != nil && !s.hangs && !s.refused && s.writing == 0 && len(s.stuck) == 0 && !s.relief.working {
 		s.why.Store(nil)
 	}
 	if s.refused && !now.Before(s.againAt) {
 		s.refused, s.room = false, nil
 	}
-	if s.handing == 0 && !s.refused && s.phase != stopped {
+	if s.writing == 0 && !s.refused && s.phase != stopped {
 		flights := s.stuck
 		s.stuck = nil
-		s.hand(flights)
+		s.toDisk(flights)
 	}
 	if s.own != nil {
 		s.own.again(now)
@@ -187,25 +189,25 @@ func (s *spiller) again(now time.Time) {
 }
 
 // watch looks whether the disk hangs. What it was given is stuck then, and so goes to the
-// destination when that takes something.
+// destination when it takes something.
 func (s *spiller) watch() {
 	job, since := s.disk.doing()
 	hangs := job != "" && time.Since(since) >= s.cfg.diskPatience
 	switch {
-	case hangs && !s.stalled:
+	case hangs && !s.hangs:
 		err := fmt.Errorf("the disk hangs: %s, for %v", job, s.cfg.diskPatience)
 		s.report(fmt.Errorf("%w; what is in memory goes to the destination meanwhile", err))
 		s.noRoom(err)
-	case !hangs && s.stalled:
+	case !hangs && s.hangs:
 		s.report(fmt.Errorf("the disk of %s no longer hangs", s.cfg.Dir))
 	}
-	s.stalled = hangs
-	h := s.handed
-	if !hangs || h == nil || h.late {
+	s.hangs = hangs
+	j := s.underWay
+	if !hangs || j == nil || j.late {
 		return
 	}
-	h.lag()
-	s.stuck = append(slices.Clone(h.flights), s.stuck...)
+	j.lag()
+	s.stuck = append(slices.Clone(j.flights), s.stuck...)
 }
 
 // lookIn is how soon the disk is to be looked at, or most.
@@ -213,7 +215,7 @@ func (s *spiller) lookIn(now time.Time, most time.Duration) time.Duration {
 	if s.refused && !s.againAt.IsZero() {
 		most = min(most, s.againAt.Sub(now))
 	}
-	if job, since := s.disk.doing(); job != "" && !s.stalled {
+	if job, since := s.disk.doing(); job != "" && !s.hangs {
 		most = min(most, since.Add(s.cfg.diskPatience).Sub(now))
 	}
 	if s.own != nil && s.own.broken {
@@ -226,9 +228,9 @@ func (s *spiller) lookIn(now time.Time, most time.Duration) time.Duration {
 // what it did not take. nil: nothing. stands says that the destination takes nothing.
 func (s *spiller) next(stands bool) shipper {
 	switch sp := s.own; {
-	case sp != nil && sp.ships(s.stalled) && (!sp.sent() || !stands):
+	case sp != nil && sp.ships(s.hangs) && (!sp.sent() || !stands):
 		return sp
-	case s.inHand():
+	case s.mustWait():
 		return pending{}
 	case len(s.stuck) > 0:
 		return (*leftover)(s)
@@ -236,19 +238,19 @@ func (s *spiller) next(stands bool) shipper {
 	return nil
 }
 
-// inHand says that chunks are with the disk's goroutine which what is younger must not pass.
-func (s *spiller) inHand() bool {
-	return s.handing > 0 && (s.handed == nil || !s.handed.late && len(s.handed.flights) > 0)
+// mustWait says that the disk's goroutine has chunks which younger ones must not pass.
+func (s *spiller) mustWait() bool {
+	return s.writing > 0 && (s.underWay == nil || !s.underWay.late && len(s.underWay.flights) > 0)
 }
 
-// idle says that nothing is in the spill, or on its way into it.
-func (s *spiller) idle() bool {
-	return s.handing == 0 && len(s.stuck) == 0 && (s.own == nil || s.own.entries.len() == 0)
+// empty says that nothing is in the spill, or on its way into it.
+func (s *spiller) empty() bool {
+	return s.writing == 0 && len(s.stuck) == 0 && (s.own == nil || s.own.entries.len() == 0)
 }
 
 // holds says that events are in a spill of this process, or on their way into one.
 func (s *spiller) holds() bool {
-	return s.handing > 0 || s.own != nil && s.own.entries.len() > 0 || len(s.saved) > 0 || len(s.relief.aside) > 0
+	return s.writing > 0 || s.own != nil && s.own.entries.len() > 0 || len(s.saved) > 0 || len(s.relief.aside) > 0
 }
 
 // pending is what the disk's goroutine is writing: it has to be read again before anything younger.
@@ -276,23 +278,23 @@ func (l *leftover) sent() bool { return false }
 
 // drop drops what the spill had no room for.
 func (s *spiller) drop() bool {
-	if len(s.stuck) == 0 || s.handing > 0 {
+	if len(s.stuck) == 0 || s.writing > 0 {
 		return false
 	}
 	for _, f := range s.stuck {
 		f.Unmark()
 		f.leaveSpill()
 		n := uint64(f.Chunk.Events)
-		s.count.cut.sub(n, f.Bytes)
-		s.count.drop(Oldest, n)
-		f.span.dropped(f.First, f.Last)
+		s.count.inHand.sub(n, f.Bytes)
+		s.count.miss(Oldest, n)
+		f.span.missed(f.First, f.Last)
 		s.pack.pool.release(f)
 	}
 	s.stuck = nil
 	return true
 }
 
-// retire takes the own spill out of use, as somebody removed it, or the file that is written to.
+// retire takes the own spill out of use: its folder was removed, or the file that is written to.
 // What can be read of it is shipped before all that is younger.
 func (s *spiller) retire(all bool) {
 	sp := s.own
@@ -310,27 +312,27 @@ func (s *spiller) readable(*backlog) {}
 
 // save has chunks which the destination gave up put into the spill, and then all that is in memory.
 // done is closed when no more can be.
-func (s *spiller) save(given []*flight, done chan struct{}) {
+func (s *spiller) save(givenUp []*flight, done chan struct{}) {
 	s.enter(saving)
 	s.saveEnd = done
 	s.refused = false
-	if len(given) == 0 {
+	if len(givenUp) == 0 {
 		return
 	}
 	// They are older than what has been spilled, or is being spilled: where there is such, they get
 	// a spill of their own, dated before it.
-	if s.handing > 0 || s.own != nil && s.own.entries.len() > 0 {
-		s.handBefore(given)
+	if s.writing > 0 || s.own != nil && s.own.entries.len() > 0 {
+		s.toDiskBefore(givenUp)
 		return
 	}
-	given = append(given, s.stuck...)
+	givenUp = append(givenUp, s.stuck...)
 	s.stuck = nil
-	s.hand(given)
+	s.toDisk(givenUp)
 }
 
 // endSaving says when saving is done, or cannot go on.
 func (s *spiller) endSaving() {
-	if s.saveEnd == nil || s.handing > 0 {
+	if s.saveEnd == nil || s.writing > 0 {
 		return
 	}
 	if s.refused && s.lasting || len(s.stuck) == 0 && s.rings.full() == nil {
@@ -339,9 +341,9 @@ func (s *spiller) endSaving() {
 	}
 }
 
-// handBefore writes chunks to a spill that is read before the own one.
-func (s *spiller) handBefore(flights []*flight) {
-	s.handing++
+// toDiskBefore writes chunks to a spill that is read before the own one.
+func (s *spiller) toDiskBefore(flights []*flight) {
+	s.writing++
 	chunks := make([]forward.Chunk, len(flights))
 	for i, f := range flights {
 		f.leaveSpill()
@@ -350,7 +352,7 @@ func (s *spiller) handBefore(flights []*flight) {
 	s.disk.do("writing to "+s.cfg.Dir, func() {
 		dir, n, err := s.shelf.putBefore(chunks)
 		s.mail.post(func() {
-			s.handing--
+			s.writing--
 			s.report(err)
 			for _, f := range flights[:n] {
 				f.Unmark()

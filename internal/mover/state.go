@@ -13,7 +13,7 @@ import (
 )
 
 // states keeps what a destination that is an output.Resumer wants stored with its chunks: with a
-// chunk of a ring in the ring's header, behind the chunk's id, so that whoever adopts the ring
+// chunk of a ring in the ring's header, behind the chunk's id, so that a successor
 // knows that this chunk is done though its mark may still be there; with a chunk of a spill in the
 // spill's cursor, which moves with it. Before a ring or spill is removed its state goes to another
 // place of its origin, or an older one would count.
@@ -37,17 +37,17 @@ func (s *states) keep(f *flight, state []byte) {
 	o := f.origin()
 	o.latest = append(o.latest[:0], state...)
 	if f.from == nil {
-		f.src.label = f.ID
-		s.store(f.src, state)
+		f.src.stateID = f.ID
+		s.storeLocked(f.src, state)
 	}
 }
 
-// store writes label and state. With mu held.
-func (s *states) store(src *source, state []byte) {
+// storeLocked writes stateID and state. With mu held.
+func (s *states) storeLocked(src *source, state []byte) {
 	if s.closed {
 		return
 	}
-	s.buf = append(append(s.buf[:0], src.label[:]...), state...)
+	s.buf = append(append(s.buf[:0], src.stateID[:]...), state...)
 	if err := src.Ring.SetState(s.buf); err != nil {
 		s.report(fmt.Errorf("storing the destination's state: %w", err))
 	}
@@ -60,9 +60,9 @@ func (s *states) record(o *origin, state []byte) error {
 	o.latest = append(o.latest[:0], state...)
 	switch {
 	case o == &s.rings.origin:
-		s.store(s.rings.cur.Load(), state)
+		s.storeLocked(s.rings.cur.Load(), state)
 	case o.ring != nil:
-		s.store(o.ring, state)
+		s.storeLocked(o.ring, state)
 	case o.spill != nil:
 		return o.spill.Save(state)
 	}
@@ -90,9 +90,9 @@ func (s *states) moveLocked(o *origin) {
 	switch {
 	case len(o.latest) == 0:
 	case o == &s.rings.origin:
-		s.store(s.rings.cur.Load(), o.latest)
+		s.storeLocked(s.rings.cur.Load(), o.latest)
 	case o.ring != nil:
-		s.store(o.ring, o.latest)
+		s.storeLocked(o.ring, o.latest)
 	case o.spill != nil:
 		sp, state := o.spill, slices.Clone(o.latest)
 		s.disk.do("storing a state in "+sp.Dir, func() { s.report(sp.Save(state)) })
@@ -116,8 +116,8 @@ func (s *states) close() {
 // resume tells the destination what dead processes left of it.
 func (s *states) resume(rings []*source, spills []*spill.Spill) error {
 	switch {
-	case s.sourced != nil:
-		return s.sourced.ResumeFrom(s.sources(rings, spills)...)
+	case s.byProcess != nil:
+		return s.byProcess.ResumeFrom(s.sources(rings, spills)...)
 	case s.resumer != nil:
 		var all [][]byte
 		for _, src := range rings {

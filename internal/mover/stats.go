@@ -15,9 +15,9 @@ const (
 	// Accepted, and the memory or disk that held it can no longer be read, or the destination
 	// refuses it for good.
 	Lost
-	Given  // accepted, and given up by Close with nowhere to keep it
-	Slow   // refused: the ring was full, since the disk takes less than comes
-	Closed // refused: after Close, so that no summary tells of it and no ring counts it
+	GivenUp // accepted, and given up by Close with nowhere to keep it
+	Slow    // refused: the ring was full, since the disk takes less than comes
+	Closed  // refused: after Close, so that no summary tells of it and no ring counts it
 	reasons
 )
 
@@ -36,7 +36,7 @@ func (r Reason) String() string {
 		return "oldest"
 	case Lost:
 		return "lost"
-	case Given:
+	case GivenUp:
 		return "given_up"
 	case Slow:
 		return "slow"
@@ -46,13 +46,13 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// Drops are counts by Reason.
-type Drops [reasons]uint64
+// Missed counts the events that are not delivered, by Reason.
+type Missed [reasons]uint64
 
 // Total is their sum.
-func (d Drops) Total() uint64 {
+func (m Missed) Total() uint64 {
 	var n uint64
-	for _, x := range d {
+	for _, x := range m {
 		n += x
 	}
 	return n
@@ -99,22 +99,22 @@ type Adopted struct {
 }
 
 // Count puts what is not delivered where it belongs, by its reasons.
-func (d Drops) Count(c *Counts) {
-	c.Lost, c.Sampled = d[Lost], d[Sampled]
-	c.Dropped, c.DroppedBy = d.by(Oldest, Given)
-	c.Refused, c.RefusedBy = d.by(Full, Slow, Waited, TooLarge, Closed)
+func (m Missed) Count(c *Counts) {
+	c.Lost, c.Sampled = m[Lost], m[Sampled]
+	c.Dropped, c.DroppedBy = m.by(Oldest, GivenUp)
+	c.Refused, c.RefusedBy = m.by(Full, Slow, Waited, TooLarge, Closed)
 }
 
-func (d *Drops) by(reasons ...Reason) (total uint64, by map[string]uint64) {
+func (m *Missed) by(reasons ...Reason) (total uint64, by map[string]uint64) {
 	for _, r := range reasons {
-		if d[r] == 0 {
+		if m[r] == 0 {
 			continue
 		}
 		if by == nil {
 			by = map[string]uint64{}
 		}
-		by[r.String()] = d[r]
-		total += d[r]
+		by[r.String()] = m[r]
+		total += m[r]
 	}
 	return total, by
 }
@@ -122,6 +122,6 @@ func (d *Drops) by(reasons ...Reason) (total uint64, by map[string]uint64) {
 // Stats are the counts, and what the tests look at beside them.
 type Stats struct {
 	Counts
-	Drops Drops // by reason; what is refused was never accepted
-	Told  Drops // of which summary events have told
+	Missed Missed // by reason; what is refused was never accepted
+	Told   Missed // of which summary events have told
 }

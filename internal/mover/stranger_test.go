@@ -76,7 +76,7 @@ func wantHonest(t *testing.T, f *fixture, n uint64) {
 		came += uint64(len(c.events))
 	}
 	s := f.m.Stats()
-	if s.Delivered != came || s.Drops[Lost] < n/2 || s.Held != 0 {
+	if s.Delivered != came || s.Missed[Lost] < n/2 || s.Held != 0 {
 		t.Errorf("%d came of %d: %+v", came, s.Accepted, s)
 	}
 	f.mu.Lock()
@@ -123,7 +123,7 @@ func TestOneRecordOverwritten(t *testing.T) {
 						change(b[i : i+len(p)])
 					})
 					f.close()
-					if s := f.m.Stats(); s.Delivered != 99 || s.Drops[Lost] != 1 {
+					if s := f.m.Stats(); s.Delivered != 99 || s.Missed[Lost] != 1 {
 						t.Errorf("%+v", s)
 					}
 					wantHonest(t, f, 1)
@@ -155,8 +155,8 @@ func TestSuccessorOfAZeroedRing(t *testing.T) {
 	}
 }
 
-// TestOverwrittenIsNotDelivered: who waits for an event that a stranger overwrote learns that it is
-// lost, also when its ring failed by that.
+// TestOverwrittenIsNotDelivered: a call that waits for an event which a stranger overwrote says
+// that it is lost, also when its ring failed by that.
 func TestOverwrittenIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	mem := shmDir(t)
@@ -189,7 +189,7 @@ func TestOverwrittenIsNotDelivered(t *testing.T) {
 		}
 	}
 	f.close()
-	if s := f.m.Stats(); s.Delivered != delivered || s.Drops[Lost] != dropped || dropped == 0 {
+	if s := f.m.Stats(); s.Delivered != delivered || s.Missed[Lost] != dropped || dropped == 0 {
 		t.Errorf("%d answers say delivered, %d lost: %+v", delivered, dropped, s)
 	}
 }

@@ -29,21 +29,21 @@ func (l *loop) tell() {
 		}
 	}
 	l.count.untold.Store(false)
-	drops := l.count.owed()
-	if drops.Total() == 0 {
+	missed := l.count.owed()
+	if missed.Total() == 0 {
 		l.tellAt = time.Time{}
 		return
 	}
-	l.payload = l.cfg.Summary(l.payload[:0], drops)
+	l.payload = l.cfg.Summary(l.payload[:0], missed)
 	key, err := s.Ring.AppendReserved(ring.Now, l.payload)
 	if err != nil {
 		l.count.untold.Store(true)
 		l.tellAt = now.Add(tellEvery)
 		return
 	}
-	l.count.tell(s, &drops)
+	l.count.tell(s, &missed)
 	l.tellAt = now.Add(tellEvery)
 	if l.cfg.Overflow == DropOldest {
-		s.telling = append(s.telling, telling{key, drops})
+		s.telling = append(s.telling, telling{key, missed})
 	}
 }

@@ -67,7 +67,7 @@ func TestSummariesAreRare(t *testing.T) {
 		d := &fake{}
 		f := open(t, d, func(c *Config) { c.Summary = summaryEvent })
 		for range 50 {
-			f.m.Drop(Sampled, 1)
+			f.m.Miss(Sampled, 1)
 			<-time.After(100 * time.Millisecond)
 		}
 		f.close()
@@ -103,7 +103,7 @@ func TestIdles(t *testing.T) {
 	})
 }
 
-// While the disk hangs and there is still room nothing is dropped, and nobody is busy with waiting.
+// While the disk hangs and there is still room nothing is dropped, and waiting takes no processor.
 func TestDropOldestAwaitsTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,12 +115,12 @@ func TestDropOldestAwaitsTheDisk(t *testing.T) {
 			f.must("a", 1, n, n+25, 1000)
 			synctest.Wait()
 		}
-		if st := f.m.Stats(); st.RingUsed < st.RingSize/4*3 || st.RingUsed >= st.RingSize/8*7 || st.Drops[Oldest] > 0 {
+		if st := f.m.Stats(); st.RingUsed < st.RingSize/4*3 || st.RingUsed >= st.RingSize/8*7 || st.Missed[Oldest] > 0 {
 			t.Errorf("%+v", st)
 		}
 		f.must("a", 1, 600, 3000, 1000)
 		synctest.Wait()
-		if st := f.m.Stats(); st.Drops[Oldest] == 0 || st.Drops[Waited] > 0 {
+		if st := f.m.Stats(); st.Missed[Oldest] == 0 || st.Missed[Waited] > 0 {
 			t.Errorf("%+v", st)
 		}
 		s.set(nil, nil)
@@ -150,7 +150,7 @@ func TestDropsForRoomOnly(t *testing.T) {
 			f.must("a", 1, n, n+25, 1000)
 			synctest.Wait()
 		}
-		if st := f.m.Stats(); st.RingUsed > st.RingSize/3*2 || st.Drops[Oldest] > 0 {
+		if st := f.m.Stats(); st.RingUsed > st.RingSize/3*2 || st.Missed[Oldest] > 0 {
 			t.Errorf("%+v", st)
 		}
 		d.open()

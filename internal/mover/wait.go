@@ -24,7 +24,7 @@ type waiters struct {
 	waiting atomic.Int32  // len(all)
 	mu      sync.Mutex
 	all     []*waiter
-	dead    bool // nobody will answer any more
+	dead    bool // there are no answers any more
 }
 
 var usedWaiters = sync.Pool{New: func() any {
@@ -33,8 +33,8 @@ var usedWaiters = sync.Pool{New: func() any {
 	return w
 }}
 
-// await returns when the record is done, when ctx ends, or after wait. It calls wake when nobody
-// else waits.
+// await returns when the record is done, when ctx ends, or after wait. It calls wake if it is
+// the only one that waits.
 func (l *waiters) await(ctx context.Context, wait time.Duration, key uint64, wake func()) error {
 	if l.doneTo.Load() >= key {
 		return nil
@@ -103,7 +103,7 @@ func (l *waiters) answerTo(from, to uint64, err error) {
 	l.mu.Unlock()
 }
 
-// failWaiters answers all who wait, and all who will.
+// failWaiters answers all that wait now, and all that come later.
 func (l *waiters) failWaiters() {
 	l.mu.Lock()
 	l.dead = true

@@ -13,7 +13,10 @@ import (
 
 // How attributes are written: as slog's own handlers do. LogValuers are resolved; an attribute that
 // is zero is left out, and so is a group in which nothing is left; the attributes of a group
-// without a key stand for themselves.
+// without a key stand for themselves. slog.Handler asks for these rules, and testing/slogtest
+// checks them. The one about groups is applied in three places: in appendGroupAttr here, in
+// appendReplacedGroup (replace.go) where a function replaces attributes, and in scope.finish
+// (package spillway) for groups that WithGroup opened.
 
 // AppendAttr appends the pairs of an attribute and tells how many they are.
 func AppendAttr(dst []byte, a slog.Attr) (out []byte, n int) {

@@ -148,7 +148,7 @@ func (sp *Spill) Write(chunks []forward.Chunk) (n int, err error) {
 	}
 }
 
-// Removed says whether somebody removed the file that is written to: nothing more can be stored in
+// Removed says whether the file that is written to was removed: nothing more can be stored in
 // this spill. all says that it is gone as a whole.
 func (sp *Spill) Removed() (all, some bool) {
 	_, err := os.Lstat(filepath.Join(sp.Dir, ownerFile))

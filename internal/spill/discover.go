@@ -25,7 +25,8 @@ func (f *Folder) Discover(rings []string) []*Spill {
 }
 
 // DiscoverWhole is Discover for one ring. It waits for no lock, and finds nothing where a spill of
-// that ring cannot be had. The error says why; it was told, unless somebody has the spill just now.
+// that ring cannot be had. The error says why; it was told, unless a process has the spill just
+// now.
 func (f *Folder) DiscoverWhole(ring string) ([]*Spill, error) {
 	found, missed := f.discover([]string{ring}, time.Time{})
 	if missed != nil {
@@ -51,7 +52,7 @@ func (f *Folder) discover(rings []string, until time.Time) (found []*Spill, miss
 	}
 	for _, d := range dirs {
 		if name, gone := strings.CutSuffix(d.Name, goneSuffix); gone && d.Dir && f.named(name) && f.in == nil {
-			_ = os.RemoveAll(filepath.Join(f.opt.Dir, d.Name)) // nobody reads what is in it
+			_ = os.RemoveAll(filepath.Join(f.opt.Dir, d.Name)) // its content is read by nothing
 			continue
 		}
 		sp := &Spill{folder: f, Dir: filepath.Join(f.opt.Dir, d.Name)}
@@ -138,7 +139,7 @@ func (f *Folder) sweep(dir string) {
 		}
 		return
 	}
-	// What is left of a journal may look as if nobody had read it: the cursor went first.
+	// What is left of a journal may look as if nothing of it had been read: the cursor went first.
 	some := false
 	if !empty {
 		_, some, err = sp.rd.TryNext()
@@ -219,14 +220,14 @@ func (f *Folder) rename(dir, name string) error {
 }
 
 // named says that freshName or a ring could have given a folder its name, in a process of our name.
-// Dir may hold what is somebody else's.
+// Dir may hold what is another's.
 func (f *Folder) named(folder string) bool {
 	name, ok := spillOf(folder)
 	return ok && name == cleanName(f.opt.Name)
 }
 
-// ours says of a folder without an owner's file that nothing lies in it but what we and the journal
-// put into spills.
+// ours says of a folder without an owner's file that nothing lies in it but what a Folder and its
+// journals put into spills.
 func (f *Folder) ours(dir string) bool {
 	all, err := os.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(all, func(e fs.DirEntry) bool {

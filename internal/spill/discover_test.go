@@ -18,7 +18,8 @@ import (
 )
 
 // TestSuccessorAwaitsLocks: the kernel may let go of a dead process's ring before it does of its
-// spills. Whoever adopted the ring waits for all of these, not only for the one of the ring's name.
+// spills. The process that adopted the ring waits for all of these, not only for the one of the
+// ring's name.
 func TestSuccessorAwaitsLocks(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

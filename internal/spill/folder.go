@@ -44,7 +44,7 @@ type Options struct {
 	Report   func(error)
 	GaveUp   <-chan struct{} // closed when nothing is tried again any more; nil: never
 	FS       journal.FS      // nil is the operating system
-	// Within is Dir, opened by one who takes spills over for others, whoever they are; nil: it is
+	// Within is Dir, opened by a process that takes over spills of other users, too; nil: it is
 	// reached by its path. The caller closes it, once all spills are closed.
 	Within *within.Folder
 	// Rings says whether there is a ring of that name: with Within, in place of a look into Shm.
@@ -53,7 +53,7 @@ type Options struct {
 }
 
 // A Folder is where processes of one name keep their spills. Its methods, and those of its spills
-// but Commit, belong to one goroutine: any of them may take as long as a disk likes.
+// but Commit, belong to one goroutine: a disk may hold up any of them for any time.
 type Folder struct {
 	reach
 	opt        Options
@@ -162,7 +162,7 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 		case name == "" || try >= 8:
 			name = f.freshName()
 		case try > 0:
-			<-time.After(time.Millisecond) // whoever removes the folder will soon be done
+			<-time.After(time.Millisecond) // the process that removes the folder will soon be done
 		}
 		dir := filepath.Join(f.opt.Dir, name)
 		err := os.Mkdir(dir, 0o700)
@@ -194,7 +194,7 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 			if err = f.open(sp); !errors.Is(err, journal.ErrLocked) {
 				break
 			}
-			// Somebody takes it for an abandoned one, and removes it, or has just seen that it is
+			// A process takes it for an abandoned one, and removes it, or has just seen that it is
 			// not.
 			<-time.After(time.Millisecond)
 		}

@@ -26,7 +26,7 @@ const (
 	mostOwner = 1 << 20 // bytes of an owner's file
 )
 
-// An Owner says whose a spill is.
+// An Owner is the process that made a spill.
 type Owner struct {
 	Identity []byte    `json:"identity"`
 	PID      int       `json:"pid"`

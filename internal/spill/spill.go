@@ -165,14 +165,14 @@ func (sp *Spill) close() (err error) {
 	return err
 }
 
-// Forget lets go of a spill that somebody removed.
+// Forget lets go of a spill that was removed from outside.
 func (sp *Spill) Forget() {
 	sp.gone.Store(true)
 	_ = sp.close() // it cannot keep anything any more
 }
 
-// Discard takes away a spill in which nothing is left. Without its owner's file nobody takes it for
-// one of theirs any more. What its journal set aside because it could not be read stays, unless the
+// Discard takes away a spill in which nothing is left. Without its owner's file no process takes it
+// for a spill any more. What its journal set aside because it could not be read stays, unless the
 // process died with a ring that was adopted too: then it is the end of a write that was cut short,
 // and the ring still had it.
 func (sp *Spill) Discard() error {

@@ -230,7 +230,7 @@ func (w *Cutter) add(rec *ring.Record, data []byte) bool {
 	}
 	*all = appendEntry(*all, rec.Time, data[to:])
 	w.pass(rec, len(data))
-	// What was copied is checked, for nobody can change that any more.
+	// The copy is checked, not the ring: nothing else can change it any more.
 	if !sound((*all)[before+entryHead:]) {
 		*all = (*all)[:before]
 		w.leaveOut()

@@ -18,7 +18,7 @@
 //	records         bytes and id           marks    the ring's cut                                     its memory is free
 //
 // The mark is put before the ring's cut moves over the window, and the cut moves before anything
-// leaves. So whoever adopts the ring finds each record either beyond the cut, or under a mark, or
+// leaves. So a successor finds each record either beyond the cut, or under a mark, or
 // done; from a mark the same chunk is made again, byte for byte, under the same id (Rebuild).
 //
 // A mark's label is the chunk's id. The last character of an id is always '='; in the label it is

@@ -24,7 +24,7 @@ type Marked struct {
 	of   *Source
 	slot int  // -1: no mark
 	to   byte // the mark's last character
-	lent bool // somebody else may read the entries for an unknown time
+	lent bool // another goroutine may read the entries for an unknown time
 }
 
 // Foreign makes k a chunk that has no mark.
@@ -77,8 +77,8 @@ func (k *Marked) Unmark() {
 	k.of = nil
 }
 
-// Lend says that somebody else may read the entries for an unknown time: their memory is not used
-// again.
+// Lend says that another goroutine may read the entries for an unknown time: their memory is not
+// used again.
 func (k *Marked) Lend() {
 	k.lent = true
 	if k.Runs != nil {
@@ -132,7 +132,7 @@ func cover(runs []*Marked, before *Runs, to byte, mem *Buffers) bool {
 
 // Readdress changes the marks of chunks that did not fit into the spill. With ToSpill those of a
 // window that did fit stay under another mark: they will be delivered from the spill, which forgets
-// their ids then, while these may wait, and whoever adopts both would take the whole window for
+// their ids then, while these may wait, and a successor of both would take the whole window for
 // undone. With ToDestination they go there after all, the spill being empty, and what goes to the
 // spill from now on is younger. divided is called when a window has got another mark.
 func Readdress(stuck []*Marked, to byte, divided func()) {

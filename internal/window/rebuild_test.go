@@ -67,8 +67,8 @@ func adopted(t *testing.T, dir string) *Source {
 	return &Source{Ring: left[0]}
 }
 
-// What is in a spill is in its care for good: who adopts the ring after the spill was delivered,
-// and its ids are forgotten, does not make it again.
+// What is in a spill is in its care for good: a process that adopts the ring after the spill
+// was delivered, and its ids forgotten, does not make it again.
 func TestRebuildTwice(t *testing.T) {
 	dir, chunks := abandoned(t, true, ToSpill)
 	first := adopted(t, dir)

@@ -21,7 +21,7 @@ const (
 
 // A mark's label is the chunk's id; its last byte, which is always '=' in an id, says where the
 // chunk is to go. What goes to the spill is younger than what is there, and what goes to the
-// destination older: whoever adopts the ring has to know. With the last two the mark is for all
+// destination older: a successor has to know. With the last two the mark is for all
 // records of a window, and the id is that of its first run.
 const (
 	ToDestination     = '='
@@ -47,7 +47,7 @@ type Runs struct {
 	of      *Source
 	slot    int    // of the mark; -1: none
 	entries []byte // in which those of the runs lie; nil when each run has its own
-	lent    bool   // somebody else may read them for an unknown time
+	lent    bool   // another goroutine may read them for an unknown time
 	mem     *Buffers
 }
 

@@ -19,7 +19,7 @@ const (
 type Source struct {
 	Ring    *ring.Ring
 	Own     bool             // it is no adopted one
-	Spoiled func(key uint64) // told of a record that is none any more, or cannot be read; nil: nobody
+	Spoiled func(key uint64) // told of a record that is none any more, or cannot be read; nil: not told
 
 	Taken atomic.Uint64 // records that were put into windows, passed over, or found spoiled
 	Bytes atomic.Uint64 // of their payloads

@@ -32,33 +32,33 @@ func init() { child = runChild }
 
 // An Order tells a child what to do.
 type Order struct {
-	Destination string
-	Options     ChildOptions
-	Prefix      string // of its streams
-	Goroutines  int
-	Count       uint64 // events of each goroutine; 0: until it is killed
-	Pad         int    // bytes
-	Page        string // file that has, for each goroutine, how many of its events were accepted
-	Child       bool   // start a process that outlives this one
-	Abandon     bool   // when told to end, end without Close
-	Stdout      string // pipe that is its standard output for the logger; "": what it has
+	Destination string       // URL
+	Options     ChildOptions // of its logger
+	Prefix      string       // of its streams
+	Goroutines  int          // that post, each a stream
+	Count       uint64       // events of each goroutine; 0: until it is killed
+	Pad         int          // bytes of the padding of each event
+	Page        string       // file that has, for each goroutine, how many of its events were accepted
+	Child       bool         // start a process that outlives this one
+	Abandon     bool         // when told to end, end without Close
+	Stdout      string       // pipe that is its standard output for the logger; "": what it has
 }
 
-// ChildOptions are those of its logger.
+// ChildOptions are the spillway.Options that an Order sets.
 type ChildOptions struct {
-	Shm, Dir      string
-	RingSize      int64
-	FlushInterval time.Duration
-	Overflow      spillway.Overflow
+	Shm, Dir      string            // folders of rings and spills
+	RingSize      int64             // 0: the default, as with the others
+	FlushInterval time.Duration     // how long an event waits for others
+	Overflow      spillway.Overflow // what a full ring does
 }
 
 // A Report is what a child says on its standard output, a line each time.
 type Report struct {
-	Said  string // "posted", "closed"
-	Error string
-	Stats spillway.Stats
-	Pid   int // of the process that outlives it
-	Told  []string
+	Said  string         // "posted", "closed"; with an Error "open", "post"
+	Error string         // of opening, posting or closing
+	Stats spillway.Stats // of the logger
+	Pid   int            // of the process that outlives it
+	Told  []string       // its diagnostics so far, 50 at most
 }
 
 // pageStride keeps the counters of goroutines in cache lines of their own.
@@ -193,11 +193,11 @@ func mapPage(name string, n int) ([]atomic.Uint64, error) {
 // A ChildProcess runs a logger.
 type ChildProcess struct {
 	t     testing.TB
-	Cmd   *exec.Cmd
+	Cmd   *exec.Cmd // the process
 	order Order
-	Stdin io.WriteCloser
-	Log   *LogBook
-	Done  chan struct{}
+	Stdin io.WriteCloser // closed to end it
+	Log   *LogBook       // its standard error
+	Done  chan struct{}  // closed when it has ended
 
 	mu      sync.Mutex
 	reports []Report

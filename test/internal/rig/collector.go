@@ -22,11 +22,11 @@ import (
 
 // A Setup is how a collector is started. Restarted with the same setup it goes on where it was.
 type Setup struct {
-	Bin    *Program // nil: checked
-	Listen []string // URLs; nil: a free port of 127.0.0.1; empty: what a file in args says
-	To     []string // URLs
-	Data   string
-	Args   []string
+	Bin    *Program  // nil: checked
+	Listen []string  // URLs; nil: a free port of 127.0.0.1; empty: what a file in args says
+	To     []string  // URLs
+	Data   string    // folder of its journal
+	Args   []string  // further flags of serve
 	Stdout io.Writer // nil: discarded
 	Files  int       // that it may open; 0: what is usual
 
@@ -48,12 +48,12 @@ func NewSetup(t testing.TB) (s *Setup, out string) {
 // A Collector is a running "spillway serve".
 type Collector struct {
 	T     testing.TB
-	Cmd   *exec.Cmd
-	Log   *LogBook
-	Addr  string // of the first TCP listener
-	Admin string // where it tells of itself
-	Done  chan struct{}
-	Err   error // how it ended; read after done
+	Cmd   *exec.Cmd     // the process
+	Log   *LogBook      // its standard error
+	Addr  string        // of the first TCP listener
+	Admin string        // where it tells of itself
+	Done  chan struct{} // closed when it has ended
+	Err   error         // how it ended; read after Done
 }
 
 // Launch starts the process and returns at once.

@@ -15,7 +15,7 @@ import (
 // A Disk is a small file system of its own.
 type Disk struct {
 	t   testing.TB
-	Dir string
+	Dir string // where it is mounted
 }
 
 // NewDisk mounts a tmpfs.

@@ -20,20 +20,20 @@ import (
 // and writes its acks by hand.
 type FakeServer struct {
 	t      testing.TB
-	Addr   string // its own, for it comes back
-	Ledger *Ledger
-	// manners is what becomes of a chunk that came whole and was noted; false: the connection is
+	Addr   string  // its own, for it comes back
+	Ledger *Ledger // of the chunks that came
+	// Manners is what becomes of a chunk that came whole and was noted; false: the connection is
 	// not read any more, but stays open. nil acks. It is called by one goroutine at a time.
 	Manners func(c *FakeConn, id string) bool
-	// greet is what becomes of a new connection; false: it is not read. nil reads.
+	// Greet is what becomes of a new connection; false: it is not read. nil reads.
 	Greet func(c *FakeConn) bool
 
-	Mu       sync.Mutex
-	begun    bool         // it has listened, or was told not to
-	listener net.Listener // nil: down
-	Conns    map[*FakeConn]struct{}
-	Accepted int // connections so far
-	Chunks   int // so far, repeats too
+	Mu       sync.Mutex             // over the fields below
+	begun    bool                   // it has listened, or was told not to
+	listener net.Listener           // nil: down
+	Conns    map[*FakeConn]struct{} // open ones
+	Accepted int                    // connections so far
+	Chunks   int                    // so far, repeats too
 	ended    bool
 	all      sync.WaitGroup
 }

@@ -21,9 +21,9 @@ import (
 // A Home is where loggers of one name keep their rings and spills.
 type Home struct {
 	t         testing.TB
-	Shm, Dir  string
+	Shm, Dir  string // folders of rings and of spills
 	mu        sync.Mutex
-	Diagnoses []string
+	Diagnoses []string // what Diagnostics was told, 1000 at most
 }
 
 // NewHome makes the folders, that of the rings in memory where there is a file system for that.

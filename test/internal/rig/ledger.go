@@ -18,11 +18,11 @@ import (
 // The events of the logger's tests have a key "k", the name of their stream (one goroutine of one
 // process), and "n", which counts in it from 0.
 type Ledger struct {
-	Mu       sync.Mutex
+	Mu       sync.Mutex          // over all fields
 	chunks   map[string][32]byte // id → tag and entries
 	Streams  map[string][]uint64 // name → numbers in the order of their coming
 	Others   []map[string]any    // records without k
-	Repeated int                 // chunks
+	Repeated int                 // chunks that came again
 	wrong    []string
 }
 

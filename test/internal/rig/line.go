@@ -18,8 +18,8 @@ import (
 // A Line is one line of JSON that the collector wrote.
 type Line struct {
 	file   string
-	Time   time.Time
-	Tag    string
+	Time   time.Time      // its key time
+	Tag    string         // its key tag
 	Record map[string]any // the rest
 }
 

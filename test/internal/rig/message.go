@@ -39,9 +39,9 @@ func AppendBin(b, p []byte) []byte {
 
 // An Event is what the tests send: its name is different from all others'.
 type Event struct {
-	Sec, Nsec uint32
-	Name      string
-	Pad       string
+	Sec, Nsec uint32 // its time
+	Name      string // its key name
+	Pad       string // its key pad, of any length
 }
 
 // Append appends the event as an entry: [EventTime, {"name": name, "pad": pad}].

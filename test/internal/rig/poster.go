@@ -16,16 +16,16 @@ import (
 
 // An Item is what the tests post.
 type Item struct {
-	K   string `json:"k"`
-	N   uint64 `json:"n"`
-	Pad string `json:"pad,omitempty"`
+	K   string `json:"k"`             // its stream
+	N   uint64 `json:"n"`             // its number there
+	Pad string `json:"pad,omitempty"` // to make it longer
 }
 
 // A Poster posts the events of one stream, half of them as structs under the stream's tag and half
 // as leveled calls, when the logger's tag is the stream's.
 type Poster struct {
-	Stream string
-	Next   uint64
+	Stream string // its name
+	Next   uint64 // number of the next event
 }
 
 // Post posts the next event, padded.

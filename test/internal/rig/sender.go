@@ -21,14 +21,14 @@ import (
 // new connection what was not acked: same order, same bytes. It stands for clients that are not
 // ours: random ids, no key of Spillway's.
 type Sender struct {
-	Name    string
-	Addr    string // host:port, or the path of a unix socket
-	Tag     string
+	Name    string        // with which the names of its events begin
+	Addr    string        // host:port, or the path of a unix socket
+	Tag     string        // of all its chunks
 	Wild    bool          // see wildConnection
 	Pad     int           // the longest that a record has besides its name; 300 where it is 0
 	Pace    time.Duration // a wild one rests for up to that long between acks
-	Rand    *rand.Rand
-	Sent    []string // names of all events ever sent
+	Rand    *rand.Rand    // draws sizes, modes and pauses
+	Sent    []string      // names of all events ever sent
 	unacked []sending
 	Broken  int // connections that ended early
 }
@@ -159,8 +159,8 @@ func (s *Sender) chunk() sending {
 // A Lane is a connection on which a test sends chunk by chunk.
 type Lane struct {
 	T    testing.TB
-	Conn net.Conn
-	Acks *bufio.Reader
+	Conn net.Conn      // for what the test sends
+	Acks *bufio.Reader // of Conn
 }
 
 // Lane is a connection to the collector.
