@@ -128,7 +128,8 @@ type OutputStats struct {
 	Broken int64 // records of the journal that were no chunks; what events they held is not known
 }
 
-// Lost is how many events were dropped, for whatever reason.
+// Lost is the sum of Dropped: how many events were given up, for all reasons together. Dead letters
+// are not among them.
 func (o *OutputStats) Lost() (n int64) {
 	for _, d := range o.Dropped {
 		n += d
