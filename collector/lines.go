@@ -224,7 +224,8 @@ func peerName(c net.Conn) string {
 }
 
 // enter notes a connection. Where there is no place for one more, the one that was silent for the
-// longest time ends: what it has sent is stored.
+// longest time ends: what it has sent is stored. roster.makeRoom in forward/room.go and
+// cmd/internal/syslog/stream.go do the same for their connections.
 func (l *lineInput) enter(s *lineStream, conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
