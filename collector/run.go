@@ -120,7 +120,7 @@ func (c *Collector) start(ctx context.Context, r *runs) {
 	defer c.crew.applying.Unlock()
 	c.inHand.runs()
 	for _, p := range c.backlogs.active() {
-		if p.follower.Suspects() {
+		if p.follower.NeedsTrial() {
 			codes.RecordSuspect.Warn(c.config.Log,
 				"the process has ended while one record was in hand: it is tried before anything else", "output",
 				p.name)
