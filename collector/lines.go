@@ -247,7 +247,8 @@ func (l *lineInput) leave(s *lineStream, conn net.Conn) {
 	l.open.Add(-1)
 }
 
-// endAll ends the input: nobody is let in, and what is on its way from those who are is taken.
+// endAll ends the input: no connection is let in, and what is on its way from those that are is
+// taken.
 func (l *lineInput) endAll() {
 	_ = l.listener.Close()
 	l.mu.Lock()

@@ -59,7 +59,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	defer cancel()
 	limit := func() { time.AfterFunc(c.config.Drain, cancel) }
 	err := c.crew.await(ctx, c.allOver)
-	if err == nil && ctx.Err() == nil { // nothing more will come, and it may take as long as nobody wants an end
+	if err == nil && ctx.Err() == nil { // nothing more will come, and it may take any time until an end is asked for
 		defer context.AfterFunc(ctx, limit)()
 	} else {
 		limit()

@@ -185,7 +185,7 @@ func (p *pipeline) findsTo(w io.Writer) {
 }
 
 // resolve finds out whether the ring of the process before this one has the line that is to be
-// taken next: it was killed before it could note that. Nobody has adopted that ring yet.
+// taken next: it was killed before it could note that. That ring is not adopted yet.
 func (p *pipeline) resolve(rings []*ring.Inspection) error {
 	id, key := p.inlet.Last()
 	line, _, ok := p.inlet.Next()
@@ -216,10 +216,10 @@ func (p *pipeline) resolve(rings []*ring.Inspection) error {
 	return nil
 }
 
-// ringPatience is how long a ring that somebody has is waited for; longer in tests.
+// ringPatience is how long a ring that another process has is waited for; longer in tests.
 var ringPatience = 10 * time.Second
 
-// rest returns the rings that were left, once nobody has them: of a process that was killed a
+// rest returns the rings that were left, once no process has them: of a process that was killed a
 // moment ago the kernel may let go of the inlet first, and a ring that is not there yet would be
 // shipped behind what is read now.
 func (p *pipeline) rest(report func(error)) ([]*ring.Inspection, error) {

@@ -161,7 +161,7 @@ func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
 	return in, nil
 }
 
-// removeStale removes a socket that nobody listens on any more.
+// removeStale removes a socket on which no process listens any more.
 func removeStale(network, path string) {
 	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != os.ModeSocket {
 		return
