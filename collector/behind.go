@@ -89,8 +89,8 @@ func (b *backlogs) over(p *pump, at journal.Position) (enough func(journal.Posit
 	case l.age > 0 && b.waited(at) > l.age:
 		return func(at journal.Position) bool { return b.waited(at) <= l.age-l.age/4 }
 	case l.gives() && behind > 0 && b.store.delivered.holds(at) && b.journal.Stats().Full:
-		// A disk that somebody else filled is no reason to give up what is about to be done, nor is
-		// a journal that the last run left full.
+		// A disk that another program filled is no reason to give up what is about to be done, nor
+		// is a journal that the last run left full.
 		if p.failure() != nil || behind >= b.most/2 && time.Since(b.opened) > leastBehindAge {
 			return within(behind)
 		}

@@ -23,8 +23,8 @@ import (
 //	output   runs ──────┼── delivers what was stored until then ──┼─ cut ─┤ parked: its cursor stays
 //
 // Which ends there are stands in Collector.inputs and Collector.pumps, which are guarded by
-// Collector.mu. The holder of applying changes them; it alone adds something, and nobody else but a
-// removed end that has ended takes something out. Code that only looks at pumps has the copy of
+// Collector.mu. The holder of applying changes them; it alone adds something, and nothing else but
+// a removed end that has ended takes something out. Code that only looks at pumps has the copy of
 // backlogs.
 type crew struct {
 	applying sync.Mutex // an Apply, the start or the end of Run: one at a time; before Collector.mu
@@ -32,7 +32,7 @@ type crew struct {
 	runs    *runs           // nil before Run; guarded by applying
 	over    bool            // Run ends; guarded by Collector.mu
 	opened  uint64          // inputs; guarded by applying
-	hurry   context.Context // ends when Run does: nobody waits for an end any more
+	hurry   context.Context // ends when Run does: no input or output is waited for any more
 	hasten  context.CancelFunc
 	leaving sync.WaitGroup // waiting for removed ends
 	leavers []*intake      // inputs that were removed and have not ended; guarded by Collector.mu

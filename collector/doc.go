@@ -71,16 +71,17 @@
 //
 // # Promises
 //
-// An ack means what Config.Ack says: that the chunk is on the disk, unless
-// told otherwise. What is acked reaches every output, whatever happens to this
-// process and, with AckSynced, to the machine's power.
+// An ack means what Config.Ack says: without it, that the chunk is on the disk. What is acked
+// reaches every output, whatever happens to this process and, with AckSynced, to the machine's
+// power.
 //
-// A chunk that a sender repeats because it missed the ack is recognised, across restarts and inputs
-// too (those that make the same of its tag), and stored once: within an hour or the last 786,432
-// acked chunks, whichever is less, which is 3.9 s at 200,000 acks a second. Stats says how far back
-// that reaches at present; what comes again after that is stored again. A chunk with an id of
-// Spillway's own is recognised wherever it comes from. With any other id it must come from the same
-// address, on another connection than the one on which it was first received.
+// A chunk that a sender repeats because it missed the ack is recognised and stored once, also after
+// a restart, and also by another input, if both inputs give the chunk the same tag: within an hour
+// or the last 786,432 acked chunks, whichever is less, which is 3.9 s at 200,000 acks a second.
+// Stats says how far back that reaches at present; what comes again after that is stored again. A
+// chunk with an id of Spillway's own is recognised wherever it comes from. With any other id it
+// must come from the same address, on another connection than the one on which it was first
+// received.
 //
 // What an output forward:// sends to another collector has such an id, and the same id whenever it
 // is sent again. So the last collector writes each event once and in order, whichever collector is

@@ -224,7 +224,8 @@ func peerName(c net.Conn) string {
 }
 
 // enter notes a connection. Where there is no place for one more, the one that was silent for the
-// longest time ends: what it has sent is stored.
+// longest time ends: what it has sent is stored. roster.makeRoom in forward/room.go and
+// cmd/internal/syslog/stream.go do the same for their connections.
 func (l *lineInput) enter(s *lineStream, conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,7 +247,8 @@ func (l *lineInput) leave(s *lineStream, conn net.Conn) {
 	l.open.Add(-1)
 }
 
-// endAll ends the input: nobody is let in, and what is on its way from those who are is taken.
+// endAll ends the input: no connection is let in, and what is on its way from those that are is
+// taken.
 func (l *lineInput) endAll() {
 	_ = l.listener.Close()
 	l.mu.Lock()

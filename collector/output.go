@@ -118,7 +118,7 @@ type holding struct {
 // fail notes that a try failed, and tells it if it is time.
 func (p *pump) fail(err error, pause time.Duration) {
 	if p.follower != nil { // else it is being opened
-		p.follower.Stumble()
+		p.follower.NoteFailure()
 	}
 	p.retries.Add(1)
 	f, tell := p.failing.fail(err, pause)

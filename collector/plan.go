@@ -22,7 +22,7 @@ import (
 )
 
 // URL is what an end's URL says: its scheme, what stands behind the colon, and its parameters.
-// Params reads these; a parameter that nobody reads is refused.
+// Params reads these; a parameter that is not read is refused.
 type URL = urls.URL
 
 // Params are the parameters of a URL.

@@ -52,7 +52,7 @@ func (c *Collector) openPumps(plans []plannedOutput) (unused map[string]bool, er
 			if pump != nil {
 				err = errors.Join(err, pump.letGo())
 			}
-			if isNew { // nobody would ever read on there
+			if isNew { // nothing would ever read on there
 				_ = c.journal.RemoveCursor(p.cursor)
 			}
 			return nil, fmt.Errorf("%s: %w", p.name, err)

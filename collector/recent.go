@@ -82,7 +82,7 @@ func newRecent(o recentOptions) *recent {
 	return r
 }
 
-// place is how far somebody has come that follows.
+// place is how far a follower has come.
 type place struct {
 	recent *recent
 	wants  wants
@@ -162,8 +162,8 @@ func (p *place) get(after, durable journal.Position) (*item, bool) {
 	return it, true
 }
 
-// put copies chunks of one connection, in their order, if that is of use to somebody. Many may call
-// it at once, before or after the records are durable.
+// put copies chunks of one connection, in their order, if that is of use to a follower. Many may
+// call it at once, before or after the records are durable.
 func (r *recent) put(group []stored) {
 	if r.following.Load() == 0 || len(group) == 0 {
 		return
@@ -292,7 +292,7 @@ func (r *recent) unrefLocked(s *slab) {
 	}
 }
 
-// makeIndexLocked makes what items are found by, once somebody is near.
+// makeIndexLocked makes what items are found by, once a follower is near.
 func (r *recent) makeIndexLocked() {
 	if r.index == nil {
 		n := 1 << bits.Len(uint(r.most-1))

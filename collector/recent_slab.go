@@ -116,7 +116,7 @@ func (m *slabs) reuse(list int) *slab {
 	return s
 }
 
-// put takes back a slab that nobody refers to.
+// put takes back a slab to which nothing refers.
 func (m *slabs) put(s *slab) {
 	if m.poison {
 		for i := range s.buf[:s.used] {

@@ -59,7 +59,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	defer cancel()
 	limit := func() { time.AfterFunc(c.config.Drain, cancel) }
 	err := c.crew.await(ctx, c.allOver)
-	if err == nil && ctx.Err() == nil { // nothing more will come, and it may take as long as nobody wants an end
+	if err == nil && ctx.Err() == nil { // nothing more will come, and it may take any time until an end is asked for
 		defer context.AfterFunc(ctx, limit)()
 	} else {
 		limit()
@@ -120,7 +120,7 @@ func (c *Collector) start(ctx context.Context, r *runs) {
 	defer c.crew.applying.Unlock()
 	c.inHand.runs()
 	for _, p := range c.backlogs.active() {
-		if p.follower.Suspects() {
+		if p.follower.NeedsTrial() {
 			codes.RecordSuspect.Warn(c.config.Log,
 				"the process has ended while one record was in hand: it is tried before anything else", "output",
 				p.name)

@@ -31,7 +31,7 @@ import (
 // output is counted from its bytes: what one run leaves as Behind the next
 // one has as Found, so the Out of all runs together is the Stored of all runs
 // together. Killed, a process cannot tell its last counts; what it acked is
-// among the next one's Found, or was Out. What nobody acked may be in neither.
+// among the next one's Found, or was Out. What was not acked may be in neither.
 type Stats struct {
 	Counts // of all inputs together
 
@@ -56,7 +56,7 @@ type Stats struct {
 // Counts say what became of what arrived: in events, where the name says
 // nothing else.
 //
-// A message that is refused as a whole can hold events that nobody can count:
+// A message that is refused as a whole can hold events that cannot be counted:
 // its compression is damaged, or it is larger than what is read, or it is no
 // message at all. RefusedMessages counts it, and no event of it is in In or
 // Refused. Events are in Refused, and in In, where all of them were seen:
@@ -128,7 +128,8 @@ type OutputStats struct {
 	Broken int64 // records of the journal that were no chunks; what events they held is not known
 }
 
-// Lost is how many events were dropped, for whatever reason.
+// Lost is the sum of Dropped: how many events were given up, for all reasons together. Dead letters
+// are not among them.
 func (o *OutputStats) Lost() (n int64) {
 	for _, d := range o.Dropped {
 		n += d

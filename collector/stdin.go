@@ -10,7 +10,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/await"
 )
 
-// A stdinReader reads a file that somebody else writes, until ctx ends: nothing is read then that
+// A stdinReader reads a file that another process writes, until ctx ends: nothing is read then that
 // would not be stored. Other readers than files are read to the end of what they are about to give.
 type stdinReader struct {
 	ctx context.Context

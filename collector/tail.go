@@ -21,12 +21,12 @@ import (
 //	inputs ──► journal ──► outputs
 //	              │ offer: a copy, if there is room
 //	              ▼
-//	         pieces ──► Next, ten times a second ──► who looks
+//	         pieces ──► Next, ten times a second ──► the client
 //
-// While nobody looks an input pays one atomic load a chunk. While somebody does, it copies at most
-// tailBytes a tick, and of events that are all of interest not more than the rate asks for. Next
-// looks at these for tailWork a tick and leaves the rest for the next one; meanwhile there is less
-// room, so that more is skipped.
+// While there is no tail an input pays one atomic load a chunk. While there is one, it copies at
+// most tailBytes a tick, and of events that are all of interest not more than the rate asks for.
+// Next looks at these for tailWork a tick and leaves the rest for the next one; meanwhile there is
+// less room, so that more is skipped.
 type Tail struct {
 	tails  *tails
 	filter *step.Filter
@@ -137,7 +137,7 @@ func (t *Tail) Close() {
 
 // tails are those that look.
 type tails struct {
-	open atomic.Pointer[[]*Tail] // nil: nobody; written with mu held
+	open atomic.Pointer[[]*Tail] // nil: there is none; written with mu held
 	mu   sync.Mutex
 }
 

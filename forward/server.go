@@ -169,6 +169,8 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			continue
 		}
 		delay = 0
+		// Inputs of lines and of syslog have such a limit of their own: enter in
+		// collector/lines.go and in cmd/internal/syslog/stream.go.
 		s.makeRoom(s.MaxConnections)
 		s.start(nc, ep, config)
 	}

@@ -25,12 +25,12 @@ type taker struct {
 // work is a message in progress, and the group that it becomes part of. It is taken from a pool
 // when a connection has something to decode, and goes back when the connection waits for its peer.
 type work struct {
-	group   group
-	tags    tags
-	opt     wire.Option
-	ck      wire.Check
-	sift    sifting
-	sentTag string // see Sent.Tag
+	group         group
+	tags          tags
+	opt           wire.Option
+	ck            wire.Check
+	decompression decompression
+	sentTag       string // see Sent.Tag
 }
 
 // takeGroup gets a group from the pool, if the connection has none.
@@ -49,7 +49,7 @@ func (c *taker) putGroup() {
 		return
 	}
 	c.dropScratch()
-	c.sift = sifting{}
+	c.decompression = decompression{}
 	c.opt = wire.Option{} // not before: a message that waits for memory lets go of what came before it
 	c.s.groups.Put(c.work)
 	c.work, c.g = nil, nil

@@ -23,11 +23,11 @@ func (c *taker) takeCompressed(tag string, kind wire.Compression, packed []byte)
 		return err
 	}
 	defer give()
-	in, ck := &c.sift, &c.ck
-	*in = sifting{c: c.outlet, scan: c.in.dec.Scanner(), kind: kind, from: len(packed), ck: ck}
+	in, ck := &c.decompression, &c.ck
+	*in = decompression{c: c.outlet, scan: c.in.dec.Scanner(), kind: kind, from: len(packed), ck: ck}
 	err = c.inflate(in, packed)
 	if errors.Is(err, errLater) {
-		err = c.siftLater(tag, in, packed)
+		err = c.takeInWindow(tag, in, packed)
 		ck.Drop()
 		c.inflaters.Done()
 		return err
@@ -59,7 +59,7 @@ func (c *taker) takeInflaters() (give func(), err error) {
 // inflate decompresses the entries of the message in progress into a buffer of their own, and looks
 // at them as they come out, so that what is no stream of entries is refused before much of it was
 // made. The buffer, which may be nil, is the caller's, also after an error.
-func (c *taker) inflate(in *sifting, src []byte) (err error) {
+func (c *taker) inflate(in *decompression, src []byte) (err error) {
 	if len(src) == 0 { // no member at all
 		return nil
 	}
@@ -137,11 +137,11 @@ func (c *taker) inflate(in *sifting, src []byte) (err error) {
 	return err
 }
 
-// siftLater takes a compressed chunk of which maxLater was decompressed: in is its first time so
+// takeInWindow takes a compressed chunk of which maxLater was decompressed: in is its first time so
 // far.
-func (c *taker) siftLater(tag string, in *sifting, src []byte) error {
+func (c *taker) takeInWindow(tag string, in *decompression, src []byte) error {
 	in.ck.Drop() // of what stands where: the second time will tell
-	err := in.sift()
+	err := in.run()
 	if err == nil && in.ck.Alien() {
 		err = &fault{PeerInvalidChunk, errAlien}
 	}
@@ -168,7 +168,7 @@ func (c *taker) siftLater(tag string, in *sifting, src []byte) error {
 		ch.Events = int(ck.Events)
 		return nil
 	}
-	out, err := c.siftAgain(tag, in, src)
+	out, err := c.compressAnew(tag, in, src)
 	c.hold.Drop(in.buf)
 	if err != nil {
 		return err
@@ -192,8 +192,9 @@ func (c *taker) siftLater(tag string, in *sifting, src []byte) error {
 	return nil
 }
 
-// siftAgain sets the large entries aside, and compresses anew what stays. in.n is how long that is.
-func (c *taker) siftAgain(tag string, in *sifting, src []byte) (*budget.Buffer, error) {
+// compressAnew sets the large entries aside, and compresses anew what stays. in.n is how long that
+// is.
+func (c *taker) compressAnew(tag string, in *decompression, src []byte) (*budget.Buffer, error) {
 	r, err := c.inflaters.Open(in.kind, src)
 	if err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (c *taker) siftAgain(tag string, in *sifting, src []byte) (*budget.Buffer, 
 	var anew []byte
 	set := setting{c: c, sizes: in.sizes, chunk: c.bare(tag)}
 	defer set.drop()
-	again := &sifting{
+	again := &decompression{
 		c: c.outlet, r: r, scan: in.scan, kind: in.kind, from: len(src), buf: in.buf, ck: &ck,
 		write: func(b []byte) error {
 			anew = ck.Rewrite(anew[:0], b, now, c.src)
@@ -223,7 +224,7 @@ func (c *taker) siftAgain(tag string, in *sifting, src []byte) (*budget.Buffer, 
 		},
 		part: set.add, end: set.end,
 	}
-	err = again.sift()
+	err = again.run()
 	in.buf = again.buf
 	if err == nil {
 		err = z.Close()

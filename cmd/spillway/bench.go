@@ -31,7 +31,7 @@ type reportFlags struct {
 	Out      string `help:"Where to instead of to standard output." type:"path" placeholder:"FILE"`
 }
 
-// watched tells whether there is somebody to tell about progress.
+// watched tells whether progress is shown.
 func (c *reportFlags) watched(w io.Writer) bool {
 	if c.Progress != "auto" {
 		return c.Progress == "always"

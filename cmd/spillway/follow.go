@@ -60,10 +60,10 @@ func (f *followFlags) home() string {
 // rings is the name of the rings, which no logger has by chance.
 func (f *followFlags) rings() string { return "send-" + f.Name }
 
-// A follower takes lines from the inlet into a ring, from which a mover ships them.
+// A pipeline takes lines from the inlet into a ring, from which a mover ships them.
 //
 //	standard input ──► inlet ──► ring ──► mover ──► the server
-type follower struct {
+type pipeline struct {
 	*sendCmd
 	inlet  *inlet.Inlet
 	mover  *mover.Mover
@@ -93,32 +93,32 @@ func (c *sendCmd) follow(ctx context.Context, s *streams) (err error) {
 			fmt.Fprintln(said, "spillway:", strings.TrimPrefix(err.Error(), "spillway: "))
 		}
 	}
-	f := &follower{sendCmd: c, in: s.in}
-	if f.reader, err = c.lineReader(true); err != nil {
+	p := &pipeline{sendCmd: c, in: s.in}
+	if p.reader, err = c.lineReader(true); err != nil {
 		return err
 	}
-	f.findsTo(said)
+	p.findsTo(said)
 	plan, err := c.plan()
 	if err != nil {
 		return err
 	}
-	if f.inlet, err = openInlet(&c.followFlags, report); err != nil {
+	if p.inlet, err = openInlet(&c.followFlags, report); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.inlet.Close()) }()
-	rings, err := f.rest(report)
+	defer func() { err = errors.Join(err, p.inlet.Close()) }()
+	rings, err := p.rest(report)
 	if err == nil {
-		err = f.resolve(rings)
+		err = p.resolve(rings)
 	}
 	if err != nil {
 		return err
 	}
-	if f.mover, err = c.openMover(plan, report); err != nil {
+	if p.mover, err = c.openMover(plan, report); err != nil {
 		return err
 	}
-	read := f.run(ctx)
-	closed := f.close()
-	stats := f.mover.Stats()
+	read := p.run(ctx)
+	closed := p.close()
+	stats := p.mover.Stats()
 	_, printed := fmt.Fprintf(s.out, "%d acked\n", stats.Delivered)
 	if lost := stats.Lost + stats.Dropped + stats.DeadLettered; lost > 0 {
 		closed = errors.Join(closed, fmt.Errorf("%d events were refused by the server for good, or lost", lost))
@@ -179,20 +179,20 @@ func (c *sendCmd) openMover(plan *output.Plan, report func(error)) (*mover.Mover
 }
 
 // findsTo has the lines told in which time or tag cannot be read.
-func (f *follower) findsTo(w io.Writer) {
-	f.times = finds{what: "time", key: f.TimeKey, instead: "with the time of its reading", w: w}
-	f.tags = finds{what: "tag", key: f.TagKey, instead: "under the tag " + strconv.Quote(f.Tag), w: w}
+func (p *pipeline) findsTo(w io.Writer) {
+	p.times = finds{what: "time", key: p.TimeKey, instead: "with the time of its reading", w: w}
+	p.tags = finds{what: "tag", key: p.TagKey, instead: "under the tag " + strconv.Quote(p.Tag), w: w}
 }
 
 // resolve finds out whether the ring of the process before this one has the line that is to be
-// taken next: it was killed before it could note that. Nobody has adopted that ring yet.
-func (f *follower) resolve(rings []*ring.Inspection) error {
-	id, key := f.inlet.Last()
-	line, _, ok := f.inlet.Next()
-	for ; ok && len(bytes.TrimSpace(line)) == 0; line, _, ok = f.inlet.Next() {
-		f.inlet.Skip()
+// taken next: it was killed before it could note that. That ring is not adopted yet.
+func (p *pipeline) resolve(rings []*ring.Inspection) error {
+	id, key := p.inlet.Last()
+	line, _, ok := p.inlet.Next()
+	for ; ok && len(bytes.TrimSpace(line)) == 0; line, _, ok = p.inlet.Next() {
+		p.inlet.Skip()
 	}
-	if f.inlet.Left() == 0 {
+	if p.inlet.Left() == 0 {
 		return nil
 	}
 	for _, r := range rings {
@@ -207,25 +207,25 @@ func (f *follower) resolve(rings []*ring.Inspection) error {
 			return nil
 		}
 		if !ok { // it was the beginning of a line, when standard input had ended
-			f.inlet.End()
-			_, _, _ = f.inlet.Next()
+			p.inlet.End()
+			_, _, _ = p.inlet.Next()
 		}
-		f.inlet.Took(math.MaxUint64)
+		p.inlet.Took(math.MaxUint64)
 		return nil
 	}
 	return nil
 }
 
-// ringPatience is how long a ring that somebody has is waited for; longer in tests.
+// ringPatience is how long a ring that another process has is waited for; longer in tests.
 var ringPatience = 10 * time.Second
 
-// rest returns the rings that were left, once nobody has them: of a process that was killed a
+// rest returns the rings that were left, once no process has them: of a process that was killed a
 // moment ago the kernel may let go of the inlet first, and a ring that is not there yet would be
 // shipped behind what is read now.
-func (f *follower) rest(report func(error)) ([]*ring.Inspection, error) {
+func (p *pipeline) rest(report func(error)) ([]*ring.Inspection, error) {
 	told := false
 	for deadline := time.Now().Add(ringPatience); ; <-time.After(10 * time.Millisecond) {
-		folders, err := filepath.Glob(filepath.Join(f.home(), f.rings()+".*"))
+		folders, err := filepath.Glob(filepath.Join(p.home(), p.rings()+".*"))
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +239,7 @@ func (f *follower) rest(report func(error)) ([]*ring.Inspection, error) {
 			case err != nil:
 				return nil, err
 			}
-			if all[0].Live && all[0].Owner.Name == f.rings() {
+			if all[0].Live && all[0].Owner.Name == p.rings() {
 				live = fmt.Errorf("%s is in use by another process, and waited for", folder)
 			}
 			found = append(found, all...)
@@ -261,19 +261,19 @@ func isFile(path string) bool {
 
 // run takes lines until the end of standard input. When ctx ends it goes on for --timeout: what
 // writes into the pipe was told to end as well, and may have something to say.
-func (f *follower) run(ctx context.Context) error {
+func (p *pipeline) run(ctx context.Context) error {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { f.patience(late, cancel) })()
+	defer context.AfterFunc(ctx, func() { p.patience(late, cancel) })()
 	source := inlet.Source{}
-	file, isFile := f.in.(*os.File)
+	file, isFile := p.in.(*os.File)
 	if isFile {
 		source = inlet.SourceOf(file)
 	}
-	f.inlet.From(source)
+	p.inlet.From(source)
 	for ended := false; ; {
-		for line, text, ok := f.inlet.Next(); ok; line, text, ok = f.inlet.Next() {
-			if err := f.take(late, line, text); err != nil {
+		for line, text, ok := p.inlet.Next(); ok; line, text, ok = p.inlet.Next() {
+			if err := p.take(late, line, text); err != nil {
 				return err
 			}
 		}
@@ -285,83 +285,83 @@ func (f *follower) run(ctx context.Context) error {
 				return fmt.Errorf("standard input has not ended: %w", context.Cause(ctx))
 			}
 		}
-		switch err := f.inlet.Read(f.in); {
+		switch err := p.inlet.Read(p.in); {
 		case errors.Is(err, io.EOF):
 			ended = true
-			f.inlet.End()
+			p.inlet.End()
 		case err != nil:
 			return err
 		}
 	}
-	f.times.sum(f.taken)
-	f.tags.sum(f.taken)
+	p.times.sum(p.taken)
+	p.tags.sum(p.taken)
 	return nil
 }
 
 // patience waits for --timeout, or for another signal.
-func (f *follower) patience(ctx context.Context, over func()) {
+func (p *pipeline) patience(ctx context.Context, over func()) {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(again)
 	select {
 	case <-again:
-	case <-time.After(f.Timeout):
+	case <-time.After(p.Timeout):
 	case <-ctx.Done():
 	}
 	over()
 }
 
 // take brings a line into the ring, which it waits for.
-func (f *follower) take(ctx context.Context, line []byte, text bool) error {
-	f.line++
+func (p *pipeline) take(ctx context.Context, line []byte, text bool) error {
+	p.line++
 	line = bytes.TrimSuffix(line, []byte{'\r'})
 	if len(bytes.TrimSpace(line)) == 0 {
-		f.inlet.Skip()
+		p.inlet.Skip()
 		return nil
 	}
 	var e lines.Event
 	if text {
-		f.record = f.reader.AppendText(f.record[:0], line)
+		p.record = p.reader.AppendText(p.record[:0], line)
 	} else {
-		f.record, e = f.reader.AppendRecord(f.record[:0], line)
-		f.times.note(f.line, e.Time)
-		f.tags.note(f.line, e.Tagged)
+		p.record, e = p.reader.AppendRecord(p.record[:0], line)
+		p.times.note(p.line, e.Time)
+		p.tags.note(p.line, e.Tagged)
 	}
-	tag, t := f.Tag, f.inlet.When().UnixNano()
+	tag, t := p.Tag, p.inlet.When().UnixNano()
 	if e.Tagged == lines.FindingSaid {
 		tag = string(e.Tag)
 	}
 	if e.Time == lines.FindingSaid {
 		t = e.Sec*int64(time.Second) + int64(e.Nsec)
 	}
-	if f.ring != f.mover.Ring() {
-		f.ring = f.mover.Ring()
+	if p.ring != p.mover.Ring() {
+		p.ring = p.mover.Ring()
 		var id [16]byte
-		_, _ = hex.Decode(id[:], []byte(f.ring.Owner().RingID))
-		f.inlet.Enter(id)
+		_, _ = hex.Decode(id[:], []byte(p.ring.Owner().RingID))
+		p.inlet.Enter(id)
 	}
-	f.payload = append(window.AppendPayload(f.payload[:0], tag), f.record...)
-	_, key, err := f.mover.AppendKeyed(ctx, &f.hint, t, true, f.payload)
+	p.payload = append(window.AppendPayload(p.payload[:0], tag), p.record...)
+	_, key, err := p.mover.AppendKeyed(ctx, &p.hint, t, true, p.payload)
 	if errors.Is(err, mover.ErrTooLarge) { // JSON that becomes four times as long
-		f.payload = f.reader.AppendText(window.AppendPayload(f.payload[:0], tag), line)
-		_, key, err = f.mover.AppendKeyed(ctx, &f.hint, t, true, f.payload)
+		p.payload = p.reader.AppendText(window.AppendPayload(p.payload[:0], tag), line)
+		_, key, err = p.mover.AppendKeyed(ctx, &p.hint, t, true, p.payload)
 	}
 	if err != nil {
-		return fmt.Errorf("what was read stays for the next send --follow --name %s: %w", f.Name, err)
+		return fmt.Errorf("what was read stays for the next send --follow --name %s: %w", p.Name, err)
 	}
-	f.inlet.Took(key)
-	f.taken++
+	p.inlet.Took(key)
+	p.taken++
 	return nil
 }
 
 // close waits until all is delivered, for --timeout.
-func (f *follower) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), f.Timeout)
+func (p *pipeline) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), p.Timeout)
 	defer cancel()
-	err := f.mover.Close(ctx)
+	err := p.mover.Close(ctx)
 	if left := (*mover.UndeliveredError)(nil); errors.As(err, &left) {
 		err = fmt.Errorf("%d events not acked within %v; the next send --follow --name %s sends them: %w", left.Events,
-			f.Timeout, f.Name, left.Err)
+			p.Timeout, p.Name, left.Err)
 	}
 	return err
 }

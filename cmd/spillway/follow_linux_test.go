@@ -289,7 +289,7 @@ func TestFollowInterrupted(t *testing.T) {
 
 // TestFollowSecondSignal: another signal is not waited for.
 func TestFollowSecondSignal(t *testing.T) {
-	f := &follower{sendCmd: &sendCmd{Timeout: time.Hour}}
+	p := &pipeline{sendCmd: &sendCmd{Timeout: time.Hour}}
 	ctx, over := context.WithCancel(t.Context())
 	guard, stopped := make(chan os.Signal, 1), make(chan struct{}) // until patience listens somebody has to
 	signal.Notify(guard, syscall.SIGTERM)
@@ -301,7 +301,7 @@ func TestFollowSecondSignal(t *testing.T) {
 			<-guard // it has come to all that listen
 		}
 	}()
-	f.patience(ctx, over)
+	p.patience(ctx, over)
 	<-stopped
 	if ctx.Err() == nil {
 		t.Error("it goes on")
@@ -335,33 +335,33 @@ func TestFollowResolve(t *testing.T) {
 				To: url, Tag: "t", Timeout: 50 * time.Millisecond,
 				followFlags: followFlags{Follow: true, Name: "send", Shm: shm(t)},
 			}
-			f := newFollower(t, c, tc.text)
-			line, _, _ := f.inlet.Next()
-			if err := f.take(t.Context(), line, false); err != nil {
+			p := newPipeline(t, c, tc.text)
+			line, _, _ := p.inlet.Next()
+			if err := p.take(t.Context(), line, false); err != nil {
 				t.Fatal(err)
 			}
 			if tc.ended {
-				f.inlet.End()
+				p.inlet.End()
 			}
-			line, _, _ = f.inlet.Next()
-			for ; len(bytes.TrimSpace(line)) == 0; line, _, _ = f.inlet.Next() {
-				f.inlet.Skip()
+			line, _, _ = p.inlet.Next()
+			for ; len(bytes.TrimSpace(line)) == 0; line, _, _ = p.inlet.Next() {
+				p.inlet.Skip()
 			}
 			if tc.appended {
-				payload := f.reader.AppendText(window.AppendPayload(nil, "t"), line)
-				if _, _, err := f.mover.AppendKeyed(t.Context(), &f.hint, ring.Now, true, payload); err != nil {
+				payload := p.reader.AppendText(window.AppendPayload(nil, "t"), line)
+				if _, _, err := p.mover.AppendKeyed(t.Context(), &p.hint, ring.Now, true, payload); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if tc.shipped {
-				if err := f.mover.Flush(t.Context()); err != nil {
+				if err := p.mover.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			next := &follower{sendCmd: c, inlet: f.inlet}
-			f.inlet.From(inlet.Source{Device: 1, Inode: 2})
+			next := &pipeline{sendCmd: c, inlet: p.inlet}
+			p.inlet.From(inlet.Source{Device: 1, Inode: 2})
 			for range 2 { // to be killed behind it and to do it again changes nothing
-				rings, err := ring.Inspect(f.home())
+				rings, err := ring.Inspect(p.home())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -369,36 +369,36 @@ func TestFollowResolve(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			f.inlet.From(inlet.Source{Device: 3}) // of another pipe: the rest is a line
-			if line, _, _ = f.inlet.Next(); string(line) != tc.want {
+			p.inlet.From(inlet.Source{Device: 3}) // of another pipe: the rest is a line
+			if line, _, _ = p.inlet.Next(); string(line) != tc.want {
 				t.Errorf("the next line is %q, want %q", line, tc.want)
 			}
-			_ = f.close() // nobody listens, perhaps
-			_ = f.inlet.Close()
+			_ = p.close() // nobody listens, perhaps
+			_ = p.inlet.Close()
 		})
 	}
 }
 
-// newFollower has read a text, and taken nothing yet.
-func newFollower(t *testing.T, c *sendCmd, text string) *follower {
+// newPipeline has read a text, and taken nothing yet.
+func newPipeline(t *testing.T, c *sendCmd, text string) *pipeline {
 	t.Helper()
 	plan, err := c.plan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &follower{sendCmd: c}
-	if f.reader, err = c.lineReader(true); err != nil {
+	p := &pipeline{sendCmd: c}
+	if p.reader, err = c.lineReader(true); err != nil {
 		t.Fatal(err)
 	}
-	if f.inlet, err = openInlet(&c.followFlags, nil); err != nil {
+	if p.inlet, err = openInlet(&c.followFlags, nil); err != nil {
 		t.Fatal(err)
 	}
-	if f.mover, err = c.openMover(plan, func(error) {}); err != nil {
+	if p.mover, err = c.openMover(plan, func(error) {}); err != nil {
 		t.Fatal(err)
 	}
-	f.inlet.From(inlet.Source{Device: 1, Inode: 2})
-	if err := f.inlet.Read(strings.NewReader(text)); err != nil {
+	p.inlet.From(inlet.Source{Device: 1, Inode: 2})
+	if err := p.inlet.Read(strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
-	return f
+	return p
 }

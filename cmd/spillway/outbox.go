@@ -86,7 +86,7 @@ func (o *outbox) run() {
 			o.screen.set("")
 		}
 		if len(pending) > 0 {
-			_, _ = o.w.Write(pending) // whoever closed standard error does not miss it
+			_, _ = o.w.Write(pending) // it fails where standard error is closed
 		}
 		if live != nil && *live != "" {
 			o.screen.set(*live)

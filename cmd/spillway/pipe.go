@@ -18,7 +18,7 @@ var errNobodyReads = errors.New("nobody reads standard output any more; the jour
 // pipe is standard output as a collector sees it.
 type pipe struct {
 	w    io.Writer
-	gone context.CancelCauseFunc // nobody reads any more
+	gone context.CancelCauseFunc // the output is not read any more
 }
 
 func (p *pipe) Write(b []byte) (int, error) {
@@ -29,9 +29,9 @@ func (p *pipe) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// surviveBrokenPipes makes a write to standard output or standard error that nobody reads any more
+// surviveBrokenPipes makes a write to standard output or standard error that is not read any more
 // an error like any other, until stop is called. Otherwise it ends the process at once and without
-// a word, and a collector must not die of who read its log.
+// a word, and a collector must not die with the reader of its log.
 func surviveBrokenPipes() (stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGPIPE)

@@ -22,7 +22,7 @@ type terminal struct {
 	mu    sync.Mutex
 	live  string // the live line; empty: none
 	shown bool   // it stands on the terminal
-	begun bool   // somebody has begun a line, and not ended it
+	begun bool   // a line has been begun, and not ended
 }
 
 // openTerminal returns the terminal that w is, nil if it is none.
@@ -79,7 +79,7 @@ func (t *terminal) set(line string) {
 
 func (t *terminal) hideLocked() {
 	if t.shown {
-		_, _ = io.WriteString(t.file, "\r\x1b[K") // a live line that cannot be written is missed by nobody
+		_, _ = io.WriteString(t.file, "\r\x1b[K") // a live line that cannot be written is no loss
 		t.shown = false
 	}
 }

@@ -15,18 +15,21 @@ import (
 // A topTable makes lines of two looks at a collector:
 //
 //	spillway v0.1.0 at http://127.0.0.1:24220, pid 4711, up 3h2m, ack synced
-//	journal 26 KiB of 4.0 GiB | 34 syncs/s, 1.2ms each | 4 dead letters, 7 events
+//	journal 922 MiB of 1.0 GiB | 10 syncs/s, 2.5ms each | 4 dead letters, 7 events
 //
-//	INPUT              EVENTS/s    BYTES/s  CONNS  REFUSED  INVALID
-//	apps                 12,345    1.2 MiB      2        0        0
+//	INPUT         EVENTS/s   BYTES/s  CONNS  REFUSED  INVALID        EVENTS
+//	apps             1,000    99 KiB      2        2        2         3,000
 //
-//	OUTPUT             EVENTS/s    WAITING    BYTES    AGE  LETTERS  STATE
-//	bus                       0     48,211  6.1 MiB   1m4s        0  fails, 12 tries, next in 10s
+//	OUTPUT        EVENTS/s     WAITING    BYTES     AGE  LETTERS  STATE
+//	bus                  0       2,990  3.0 MiB    1m7s        2  fails x4, in 9s: connection refused
+//	archive          1,000           0      0 B      0s        0  works
+//	old                  0           0      0 B      0s        0  removed, dropped 5
 //
-//	TROUBLES
-//	12:00:01 output broken bus x3: connection refused  behind=48211 …
+//	TROUBLES, the newest last
+//	12:00:01 peer-garbage apps x30  peer=1.2.3.4:5
+//	12:00:02 output-broken bus: connection refused  behind=2990
 //
-// Whatever a collector tells is printable ASCII by then.
+// In the lines all text of the collector's is printable ASCII.
 type topTable struct {
 	address     string
 	before, now *look // before is nil while there is none to compare with
@@ -143,7 +146,8 @@ func (t *topTable) journal(add func(lineStyle, string, ...any)) {
 	}
 }
 
-// A row is a line of an end, and how much it wants to be seen where there is not room for all.
+// A row is the line of an input or output. Where there is not room for all, those of most worth are
+// shown.
 type row struct {
 	topLine
 	worth int64
@@ -223,10 +227,10 @@ func (t *topTable) outputs(name int) (rows []row) {
 			state = fmt.Sprintf("fails x%d, in %v: %s", f.Tries, age(f.Pause), f.Error)
 		case n.Removed:
 			state = "removed"
-		case t.before != nil && (n.DeadLettered > b.DeadLettered || lost(n) > lost(b)):
+		case t.before != nil && (n.DeadLettered > b.DeadLettered || allDropped(n) > allDropped(b)):
 			r.style, r.worth = styleWarn, 1<<61
 		}
-		if d := lost(n); d > 0 {
+		if d := allDropped(n); d > 0 {
 			state += fmt.Sprintf(", dropped %s", humanize.Comma(d))
 		}
 		r.text = fmt.Sprintf("%-*s %9s %11s %8s %7v %8s  %s", name, nameIn(n.Name, name), t.rate(n.Out-b.Out),
@@ -237,8 +241,8 @@ func (t *topTable) outputs(name int) (rows []row) {
 	return rows
 }
 
-// lost is what an output dropped, for whatever reason.
-func lost(o *outputAccount) (n int64) {
+// allDropped is how many events an output dropped, for all reasons together.
+func allDropped(o *outputAccount) (n int64) {
 	for _, d := range o.Dropped {
 		n += d
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// serveTelling is a collector with an address that tells and an output that works, and that address
+// serveTelling is a collector with an admin address and an output that works, and that address
 // and the one of its input.
 func serveTelling(t *testing.T, more ...string) (admin, input string) {
 	t.Helper()

@@ -30,6 +30,10 @@ const restSlot = -1
 // restName is in the place of the tag and of the time in the path of the file for the rest.
 const restName = "other"
 
+// A placeholder is what stands in braces in a path. {host} is the name of the machine that writes
+// the file; in the templates of steps (internal/step/template.go) and of Kafka
+// (cmd/internal/kafka/template.go), which have parsers of their own, it is the field host of the
+// record.
 type placeholder uint8
 
 const (

@@ -12,14 +12,8 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-const (
-	// lookEvery is how often a follower looks whether its output is too far behind.
-	lookEvery = 200 * time.Millisecond
-	// giveBytes is how much is given up between two commits, at least.
-	giveBytes = 16 << 20
-	// maxGivePause is the longest pause after a try to give something up that failed.
-	maxGivePause = 30 * time.Second
-)
+// giveBytes is how much is given up between two commits, at least.
+const giveBytes = 16 << 20
 
 // A giver gives up what has waited longest for an output that is too far behind.
 type giver struct {

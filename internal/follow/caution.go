@@ -28,12 +28,6 @@ import (
 // maxTrials is how many trials of a record may end the process. Then it is a dead letter.
 const maxTrials = 3
 
-// excuseAfter is how long a record may be in hand before it is no longer suspected: it waits.
-const excuseAfter = 10 * time.Second
-
-// waitingEvery is how often a trial looks whether its record waits.
-const waitingEvery = 2 * time.Millisecond
-
 // care is what Run knows of its caution.
 type care struct {
 	*ground
@@ -46,18 +40,18 @@ type care struct {
 	trials  int  // Try runs: its number, from 1; else 0
 	failing bool // Failed was told last
 
-	stumbled atomic.Bool // the output has failed since a record was noted; by the goroutine that says so
+	outputFailed atomic.Bool // the output has failed since a record was noted; NoteFailure writes it
 }
 
-// guilty says whether the record that comes next has ended the process often enough.
-func (c *care) guilty() bool {
+// deadly says whether the record that comes next has ended the process often enough.
+func (c *care) deadly() bool {
 	k := c.cfg.Caution
 	return k != nil && k.Died && k.Last.Alone && k.Last.Trials >= maxTrials && c.taken == k.Last.Finished &&
 		c.taken < k.End
 }
 
-// suspects says whether a record is to be tried before anything else runs.
-func (c *care) suspects() bool {
+// needsTrial says whether a record is to be tried before anything else runs.
+func (c *care) needsTrial() bool {
 	k := c.cfg.Caution
 	return k != nil && k.Died && k.Last.Alone && k.Last.Trials < maxTrials && k.Last.Finished >= c.start &&
 		k.Last.Finished < k.End
@@ -84,8 +78,8 @@ func (c *care) alone(gathers bool, inHand int) bool {
 		return true
 	}
 	if inHand > 0 {
-		if c.noted.Alone && (c.stumbled.Load() || time.Since(c.since) > excuseAfter) {
-			c.excuse()
+		if c.noted.Alone && (c.outputFailed.Load() || time.Since(c.since) > suspectedFor) {
+			c.clearAlone()
 		}
 		return false
 	}
@@ -93,7 +87,7 @@ func (c *care) alone(gathers bool, inHand int) bool {
 		return true
 	}
 	c.since = time.Now()
-	c.stumbled.Store(false)
+	c.outputFailed.Store(false)
 	n := Note{Finished: c.finished, Alone: true}
 	if c.finished == c.cfg.Caution.Last.Finished {
 		n.Trials = c.trials
@@ -102,8 +96,8 @@ func (c *care) alone(gathers bool, inHand int) bool {
 	return true
 }
 
-// excuse takes back that a record is alone in hand: that it is there says nothing.
-func (c *care) excuse() {
+// clearAlone takes back the note that a record is alone in hand: that it is there says nothing.
+func (c *care) clearAlone() {
 	if c.noted.Alone {
 		c.note(Note{Finished: c.noted.Finished})
 	}
@@ -130,7 +124,7 @@ func (c *care) note(n Note) {
 
 // fail tells of a step that failed.
 func (c *care) fail(err error, wait time.Duration) {
-	c.excuse()
+	c.clearAlone()
 	c.failing = true
 	c.cfg.Failed(err, wait)
 }

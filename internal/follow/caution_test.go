@@ -48,10 +48,10 @@ func TestTrials(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if f.Suspects() != (trials < 3) {
-				t.Fatalf("after %d trials: suspects %v", trials, f.Suspects())
+			if f.NeedsTrial() != (trials < 3) {
+				t.Fatalf("after %d trials: NeedsTrial %v", trials, f.NeedsTrial())
 			}
-			if f.Suspects() {
+			if f.NeedsTrial() {
 				f.Try(ctx)
 				if want := (follow.Note{Alone: true, Trials: trials + 1}); len(notes) == 0 || notes[0] != want {
 					t.Errorf("after %d trials it notes %+v, want first %+v", trials, notes, want)

@@ -29,7 +29,7 @@ type Config struct {
 	// Guard has a second call of done left out and told, at the cost of some memory for each chunk.
 	// It is for outputs whose code is not known.
 	Guard bool
-	// Eager commits as soon as the follower has caught up: somebody waits for that.
+	// Eager commits as soon as the follower has caught up: acks wait for that.
 	Eager bool
 	// Chunks and Bytes bound what is submitted and not passed by the finished prefix; 1024 and 4
 	// MiB if 0. One chunk may be larger.

@@ -17,8 +17,8 @@
 // committed each second, each 64 MiB, or as soon as the follower has caught up if a caller waits
 // for that. An output with a state (output.Resumer) must be at rest for a commit: the follower
 // submits nothing, waits until all is done, has the output flushed, and commits the state that came
-// with the last chunk. After a crash such an output finds by its state what it wrote after it. So a
-// cursor at any other position would repeat lines.
+// with the last chunk. After a crash such an output finds by its state what it wrote after it.
+// Cursor and state of a commit must be of the same moment, or lines come twice.
 //
 //	submit … submit │ nothing in flight │ Flush │ dead letters │ Commit(position, state) │ submit …
 //
@@ -29,10 +29,10 @@
 // the cursor, though later records have been through the steps. Whenever the follower goes back to
 // the cursor, so do the steps.
 //
-// An output that keeps the position itself (output.Transactional) is asked for it at the start. Its
-// token is the position. The cursor then only frees the journal and says where counts begin. Such
-// an output moves its position past what it refuses by itself, so it has the follower make dead
-// letters of that first.
+// An output that keeps the position itself (output.Transactional) is asked for it at the start: its
+// token is the position. The cursor then only says which part of the journal may be freed, and
+// where counts begin. Such an output moves its position by itself, also past entries that it
+// refuses; before that it has the follower make dead letters of these.
 //
 // # Errors
 //

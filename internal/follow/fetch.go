@@ -144,8 +144,8 @@ func (h *fetcher) inflate(x *flight) error {
 	return nil
 }
 
-// condemn fills a flight with the next record, which is not submitted.
-func (h *fetcher) condemn(x *flight) (ok bool, err error) {
+// takeDeadly fills a flight with the next record, which is not submitted.
+func (h *fetcher) takeDeadly(x *flight) (ok bool, err error) {
 	defer h.splitter.endSplit()
 	rec, ok, err := h.cfg.Reader.TryNext()
 	if err != nil || !ok {
@@ -154,7 +154,7 @@ func (h *fetcher) condemn(x *flight) (ok bool, err error) {
 	if h.until.passesLocked(rec.Pos) {
 		return false, h.cfg.Reader.SkipTo(h.taken)
 	}
-	x.end, x.chunk, x.condemned = rec.Pos, &x.own, true
+	x.end, x.chunk, x.deadly = rec.Pos, &x.own, true
 	x.own = forward.Chunk{}
 	if err := x.own.Parse(rec.Data); err != nil {
 		h.filled(x, x.size(), err)

@@ -50,7 +50,7 @@ func (s *flights) recycle(x *flight) {
 	}
 	x.endTurn()
 	x.chunk, x.held, x.result, x.bytes, x.done, x.broken = nil, nil, output.Result{}, 0, false, false
-	x.part, x.condemned, x.first, x.turn, x.number, x.long = false, false, 0, nil, 0, nil
+	x.part, x.deadly, x.first, x.turn, x.number, x.long = false, false, 0, nil, 0, nil
 	x.idle, x.sifted, x.filtered, x.refused, x.failed = false, false, 0, 0, nil
 	x.learnt = 0
 	// Large records come to all flights in turn, and each would keep room for them.

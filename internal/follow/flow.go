@@ -54,7 +54,7 @@ func (w *flow) next() (more bool, err error) {
 	w.taken = x.end
 	w.volume += x.bytes + 1
 	s.push(x)
-	if x.broken || x.condemned || x.idle {
+	if x.broken || x.deadly || x.idle {
 		w.splitter.cutting = w.splitter.cutting && x.idle && x.part
 		x.done = true
 		w.advance()
@@ -107,8 +107,8 @@ func (w *flow) read(x *flight) (ok bool, err error) {
 	if w.until.reached && !w.splitter.cutting {
 		return false, nil
 	}
-	if w.care.guilty() {
-		return w.fetcher.condemn(x)
+	if w.care.deadly() {
+		return w.fetcher.takeDeadly(x)
 	}
 	return w.fetcher.read(x)
 }
@@ -164,7 +164,7 @@ func (w *flow) advance() {
 		switch {
 		case x.result.State != nil || !w.opened.resumer:
 			w.stopHere(x.result.State, false)
-		case !x.broken && !x.condemned && !x.idle:
+		case !x.broken && !x.deadly && !x.idle:
 		case atStop: // the output has nothing that the state does not cover
 			w.stopHere(w.state, w.keep)
 		case parted && w.latest != nil: // it came with what the output has of this record

@@ -28,10 +28,10 @@ var ErrHangs = errors.New("it has not finished a chunk")
 //	Follower             the loop (follower.go), trials (trial.go)
 //
 // All of it belongs to Run's goroutine, but for these: outputs put what they have finished into the
-// inbox, and call opened.save and opened.refuseAt, from goroutines of their own; Stumble, Sent and
-// Hangs touch only what is atomic, and Until what has a lock. That one is held while a record is
-// read, for which a Turn may be waited for, so Turn.mu comes after it; inbox.mu is held alone. No
-// output is called under any of them.
+// inbox, and call opened.save and opened.refuseAt, from goroutines of their own; NoteFailure, Sent
+// and Hangs touch only what is atomic, and Until what has a lock. That one is held while a record
+// is read, for which a Turn may be waited for, so Turn.mu comes after it; inbox.mu is held alone.
+// No output is called under any of them.
 type Follower struct {
 	*ground
 	care      *care
@@ -160,7 +160,7 @@ func (f *Follower) round(ctx, drain context.Context) (over bool) {
 	}
 	more, err := f.flow.next()
 	if careful && !more {
-		f.care.excuse()
+		f.care.clearAlone()
 	}
 	switch {
 	case err != nil:
@@ -185,7 +185,7 @@ func (f *Follower) round(ctx, drain context.Context) (over bool) {
 // and a careful start need not wait for it.
 func (f *Follower) made() {
 	if f.opened.whole {
-		f.care.excuse()
+		f.care.clearAlone()
 	}
 }
 

@@ -76,7 +76,7 @@ func TestGathered(t *testing.T) {
 				}
 			}()
 			must(t, f.Open(t.Context()))
-			if f.Suspects() {
+			if f.NeedsTrial() {
 				f.Try(t.Context())
 			}
 			drain, end := context.WithCancel(t.Context())

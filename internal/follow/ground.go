@@ -3,7 +3,6 @@
 package follow
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -11,32 +10,6 @@ import (
 
 	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/journal"
-)
-
-const (
-	// commitEvery is how long the cursor may stay behind what is done. After a crash the output
-	// compares, or repeats, what it did since.
-	commitEvery = time.Second
-	// commitBytes bounds the same by volume.
-	commitBytes = 64 << 20
-	// retryPause is how long a failed commit waits for the disk to get well.
-	retryPause = 200 * time.Millisecond
-	// maxReopenPause is the longest pause before an output is opened again.
-	maxReopenPause = 30 * time.Second
-	// batchPause is how long a follower that has caught up lets records gather.
-	batchPause = 8 * time.Millisecond
-	// idleFlush is how often an output is flushed that gets nothing, to let go of what it has not
-	// needed for long.
-	idleFlush = time.Minute
-	// finishFor is how long an output may take to close that has done all: it may compress a file.
-	finishFor = 6 * time.Second
-	// closeFor is how long another one may.
-	closeFor = 900 * time.Millisecond
-	// givePatience is how long an output has to finish what is on its way before it is closed. One
-	// that is only slow does so, and need not be opened again.
-	givePatience = time.Second
-	// hangsAfter is how long an output may have chunks and finish none before that is said.
-	hangsAfter = 10 * time.Second
 )
 
 // errBehind says why an output was closed.
@@ -134,16 +107,4 @@ type due struct {
 
 func (g *ground) reportBroken(end journal.Position, err error) {
 	g.cfg.Report(codes.RecordBroken.Errorf("the record that ends at %v is no chunk: %w; left out", end, err))
-}
-
-// pause waits for d; an error only if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -38,8 +38,8 @@ func (u *outcomes) count(x *flight) {
 		n.Unreadable += events
 		return
 	}
-	if x.condemned {
-		u.sentence(x)
+	if x.deadly {
+		u.refuseDeadly(x)
 		return
 	}
 	n.Filtered += x.filtered
@@ -125,8 +125,8 @@ func (u *outcomes) refuseUpTo(ctx context.Context, p journal.Position) error {
 // errDeadly is why a record is a dead letter on which the process has ended.
 var errDeadly = errors.New("the process ended three times while nothing but this was in hand")
 
-// sentence makes a record a dead letter.
-func (u *outcomes) sentence(x *flight) {
+// refuseDeadly makes a record a dead letter.
+func (u *outcomes) refuseDeadly(x *flight) {
 	n := &u.counts
 	u.soon = true
 	n.Refused += int64(x.chunk.Events)

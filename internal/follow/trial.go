@@ -8,26 +8,26 @@ import (
 	"github.com/spillwaylog/spillway/internal/output"
 )
 
-// Suspects says whether a record is to be tried before anything else runs.
-func (f *Follower) Suspects() bool { return f.care.suspects() }
+// NeedsTrial says whether a record is to be tried before anything else runs.
+func (f *Follower) NeedsTrial() bool { return f.care.needsTrial() }
 
-// Stumble says that the output fails: that a record stays in hand says nothing then. It may be
+// NoteFailure notes that the output fails: that a record stays in hand says nothing then. It may be
 // called at any time.
-func (f *Follower) Stumble() { f.care.stumbled.Store(true) }
+func (f *Follower) NoteFailure() { f.care.outputFailed.Store(true) }
 
 // Try takes up what is suspected, and all before it, and returns when that is done, or waits for
 // something. It comes before Run.
 func (f *Follower) Try(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, excuseAfter)
+	ctx, cancel := context.WithTimeout(ctx, suspectedFor)
 	defer cancel()
 	last := f.cfg.Caution.Last.Finished
 	f.care.trials = f.cfg.Caution.Last.Trials + 1
 	for ctx.Err() == nil && f.finished <= last && (!f.opened.whole || f.taken <= last) && !f.care.failing &&
-		!f.care.stumbled.Load() && !f.waits() {
+		!f.care.outputFailed.Load() && !f.waits() {
 		f.round(ctx, context.Background())
 	}
 	f.care.trials = 0
-	f.care.excuse()
+	f.care.clearAlone()
 }
 
 // waits says that the record in a trial has left the process, which it cannot end any more.

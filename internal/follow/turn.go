@@ -14,7 +14,7 @@ import (
 // without it. The zero value is free.
 type Turn struct {
 	mu   sync.Mutex
-	over chan struct{} // closed when the present turn is over; nil: nobody has it
+	over chan struct{} // closed when the present turn is over; nil: there is none
 }
 
 // turnPatience is how long others wait for one turn to end.

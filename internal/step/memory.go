@@ -11,7 +11,7 @@ import (
 // It has no clock but the events' own times, so it knows the same again when the same events come.
 //
 //	key ─► cells ─► known ┬ two spans: begun by an event, so many let pass
-//	                      └ how many were left out that nobody was told
+//	                      └ how many were left out since one passed, for `count`
 //
 // An event belongs to a span if it is less than its length away from the event that began it,
 // before or behind; of two such spans to the one that began before it. A key has two of them, the
@@ -44,17 +44,17 @@ type memory struct {
 	first, last int32   // the slots used last and longest ago
 	fresh       []int32 // slots that the present record has changed
 
-	event  uint64 // that was asked about last: it is one, however often its steps run
-	passes bool
-	left   uint64
+	event   uint64 // that was asked about last: it is one, however often its steps run
+	passes  bool
+	leftOut uint64
 }
 
 // known is what is known of a key.
 type known struct {
-	key   [keyLen]byte
-	used  uint64 // the number of the call that used it last
-	spans [2]span
-	left  uint64
+	key     [keyLen]byte
+	used    uint64 // the number of the call that used it last
+	spans   [2]span
+	leftOut uint64
 }
 
 // A span is a stretch of time.
@@ -85,7 +85,7 @@ const (
 )
 
 // let says whether an event passes, and how many were left out since the last one of its key.
-func (m *memory) let(key *[keyLen]byte, at int64) (passes bool, left uint64) {
+func (m *memory) let(key *[keyLen]byte, at int64) (passes bool, leftOut uint64) {
 	slot := m.use(key)
 	k := &m.known[slot]
 	m.calls++
@@ -103,12 +103,12 @@ func (m *memory) let(key *[keyLen]byte, at int64) (passes bool, left uint64) {
 		k.spans[0], k.spans[1] = span{from: at}, k.spans[0]
 	}
 	if s.passed >= m.limit {
-		k.left++
+		k.leftOut++
 		return false, 0
 	}
 	s.passed++
-	left, k.left = k.left, 0
-	return true, left
+	leftOut, k.leftOut = k.leftOut, 0
+	return true, leftOut
 }
 
 // spanOf returns which span of a key a time belongs to, or none. Spans begin at least their length

@@ -56,7 +56,7 @@ func (s *Sifter) AppendState(dst []byte) []byte {
 			k := &m.kept[i]
 			dst = append(dst, k.key[:]...)
 			dst = binary.AppendUvarint(dst, k.used)
-			dst = binary.AppendUvarint(dst, k.left)
+			dst = binary.AppendUvarint(dst, k.leftOut)
 			for _, t := range k.spans {
 				if dst = binary.AppendUvarint(dst, uint64(t.passed)); t.passed > 0 {
 					dst = binary.LittleEndian.AppendUint64(dst, uint64(t.from))
@@ -174,7 +174,7 @@ func (r *recaller) number() uint64 {
 
 func (r *recaller) known(k *known) {
 	copy(k.key[:], r.bytes(keyLen))
-	k.used, k.left = r.number(), r.number()
+	k.used, k.leftOut = r.number(), r.number()
 	for i := range k.spans {
 		passed := r.number()
 		if k.spans[i].passed = uint32(passed); uint64(k.spans[i].passed) != passed {

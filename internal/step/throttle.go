@@ -71,7 +71,7 @@ func (a *action) remember(m *memory, key keyOf, count string, keys int64, wrong 
 		if m.event != e.serial {
 			sum := key.of(e)
 			m.event = e.serial
-			m.passes, m.left = m.let(&sum, e.time())
+			m.passes, m.leftOut = m.let(&sum, e.time())
 		}
 		return m.passes
 	}
@@ -87,10 +87,10 @@ func (a *action) remember(m *memory, key keyOf, count string, keys int64, wrong 
 		return
 	}
 	a.do = func(e *event) error {
-		if m.left == 0 {
+		if m.leftOut == 0 {
 			return nil
 		}
-		e.scratch = msgpack.AppendUint(e.scratch[:0], m.left)
+		e.scratch = msgpack.AppendUint(e.scratch[:0], m.leftOut)
 		return e.set(field, e.store(e.scratch))
 	}
 }

@@ -14,13 +14,13 @@
 // All figures come from collector.Stats, taken once a request, but for the histogram of the
 // journal's syncs. A Client asks for them.
 //
-// # Who may ask
+// # Access
 //
-// Without a token or a client's certificate everybody who reaches the address. So an address that
-// is not the loopback one needs one of them, or the word anonymous=true. /healthz and /readyz need
-// no token: probes have none, and learn the names of outputs alone. A page in a browser on this
-// machine reaches the loopback address too: what another site has it post is refused, and so are
-// requests for another host's name, where there is no token.
+// Without a token or a client's certificate every client that reaches the address may ask. So an
+// address that is not the loopback one needs one of them, or the word anonymous=true. /healthz and
+// /readyz need no token: probes have none, and learn the names of outputs alone. A page in a
+// browser on this machine reaches the loopback address too: what another site has it post is
+// refused, and so are requests for another host's name, where there is no token.
 //
 // At most 64 connections are open. For a further one that is closed which was silent the longest.
 package admin

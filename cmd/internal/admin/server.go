@@ -178,7 +178,7 @@ func (s *Server) handler(from *Sources) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(from.Status(&stats)) // who hangs up does not miss it
+		_ = e.Encode(from.Status(&stats)) // it fails where the client has hung up
 	})
 	guarded.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")

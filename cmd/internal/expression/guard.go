@@ -9,8 +9,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// What a tree calls that nobody writes: operators as conditions have them, and what a turn of a
-// loop costs. No name that is written begins with a blank.
+// What a tree calls that is not written in the text: operators as conditions have them, and what a
+// turn of a loop costs. No name that is written begins with a blank.
 const (
 	callTruth = " truth"
 	callValue = " value"

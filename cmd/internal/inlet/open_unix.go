@@ -37,7 +37,7 @@ func Open(path string, report func(error)) (*Inlet, error) {
 				return nil, errors.Join(err, moved, f.Close())
 			}
 			report(fmt.Errorf("%s: %w; it is %s now", path, err, aside))
-			_ = f.Close() // nobody finds it any more
+			_ = f.Close() // it has no name any more
 			continue
 		}
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())

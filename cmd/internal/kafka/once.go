@@ -25,7 +25,7 @@ import (
 //	                                                          │ an entry is refused:
 //	                                                          └ abort, dead letter, the rest again
 //
-// Whatever else goes wrong ends this output: nobody knows then what the brokers have. The caller
+// Whatever else goes wrong ends this output: it is unknown then what the brokers have. The caller
 // opens another one, which asks them (Restore).
 
 // once is a topic, exactly once.
@@ -48,7 +48,7 @@ type once struct {
 	batch  []*slab // of it
 	next   []*slab // of the one after it
 	bytes  int64   // of the batch, as the caller counts
-	hurry  bool    // somebody waits
+	hurry  bool    // something waits
 	broken error   // why this output is over
 	idle   []chan struct{}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // Restore implements collector.Transactional. It ends what another client of this output has open,
-// and then nobody but this one writes the cursor that it reads.
+// and then no other client writes the cursor that it reads.
 func (o *once) Restore(ctx context.Context, refuse collector.Refuse) (token []byte, ok bool, err error) {
 	o.refuse = refuse
 	if err := o.init(ctx); err != nil {

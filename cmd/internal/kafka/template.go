@@ -14,6 +14,10 @@ import (
 
 // A template is a text with placeholders: {tag}, {tag[0]} for a part of it, and {user.id} for a
 // field of the record or of maps in it. What stands behind a | is for where there is nothing.
+//
+// There are two more parsers of placeholders: internal/step/template.go has the same ones for
+// steps, internal/files/pattern.go those of paths. {host} is the field host in these two templates,
+// and in a path the name of the machine that writes the file.
 type template []piece
 
 // A piece is a text, the tag or a part of it, or the field at a path.

@@ -19,7 +19,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/codes"
 )
 
-// watchEvery is how often somebody looks whether anything moves.
+// watchEvery is how often watch looks whether anything moves.
 const watchEvery = 5 * time.Second
 
 // watch says what is wrong while nothing is acked: the client itself tries again and says nothing.

@@ -60,7 +60,7 @@ func (d *Dialer) shake(nc net.Conn) (net.Conn, error) {
 				return nil, err
 			}
 		}
-		config.DynamicRecordSizingDisabled = true // nobody shows what is read before all of it is there
+		config.DynamicRecordSizingDisabled = true // nothing is shown of what is read before all of it is there
 		t := tls.Client(nc, config)
 		if err := t.Handshake(); err != nil {
 			return nil, fmt.Errorf("TLS: %w", err)

@@ -14,7 +14,7 @@ import (
 // How this file is organised. A chart has two panels with the same axis of offered rates: what the
 // server's CPU was, and what it took. Runs of one shape are a line; a run that did not keep up has
 // a cross in its mark, one without a rate stands alone, hollow. Colours are classes with a second
-// set for dark surroundings; each line has a mark of its own form, so that nobody has to tell
+// set for dark surroundings; each line has a mark of its own form, so that no reader has to tell
 // colours apart.
 
 const (

@@ -23,7 +23,7 @@ type Result struct {
 	Rate         float64 `json:"rate"`          // events a second asked for; 0: as many as the server takes
 	Seconds      float64 `json:"seconds"`       // measured; shorter than asked for if the run failed
 	DrainSeconds float64 `json:"drain_seconds"` // from the last write until the server had acked or read everything
-	Drained      bool    `json:"drained"`       // it did; of a server that did not close, nobody knows
+	Drained      bool    `json:"drained"`       // it did; of a server that did not close, it is unknown
 	Offered      float64 `json:"offered_per_s"` // what the schedule had due; without a rate what was sent
 	Sent         float64 `json:"sent_per_s"`    // written: taken by the kernel
 	SentBytes    float64 `json:"sent_bytes_per_s"`

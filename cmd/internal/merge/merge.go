@@ -35,10 +35,10 @@ type Options struct {
 	Dir func(path string, yield Yield) error
 	// Lines takes the lines in the place of Run's writer. Nil: they are written.
 	Lines Lines
-	// Trouble is told what cannot be read: a line of a file, or with line 0 a file. Nil is nobody.
+	// Trouble is told what cannot be read: a line of a file, or with line 0 a file. It may be nil.
 	Trouble func(path string, line int, err error)
 	// Progress is told now and then how many bytes were read, of files as they lie on disk and of
-	// temporary ones, and how many that will be as far as that is known. Nil is nobody.
+	// temporary ones, and how many that will be as far as that is known. It may be nil.
 	Progress func(done, all int64)
 }
 

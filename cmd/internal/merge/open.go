@@ -33,7 +33,7 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 			}
 			continue
 		}
-		if err == nil && !info.Mode().IsRegular() { // somebody might wait for it to be opened
+		if err == nil && !info.Mode().IsRegular() { // a process might wait for it to be opened
 			err = errKind
 		}
 		var f *os.File

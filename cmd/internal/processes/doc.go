@@ -11,7 +11,7 @@
 //
 //	ways.go     what a process does for its lines, a function a way
 //	run.go      starts and times the processes, round by round, each way in turn
-//	server.go   who listens, for the ways that need one
+//	server.go   the server, for the ways that need one
 //	check.go    reads what was written
 //	report.go   the table, JSON, the chart
 package processes

@@ -26,7 +26,7 @@ type Result struct {
 	Way     string    `json:"way"`
 	Says    string    `json:"says"`
 	Seconds float64   `json:"seconds"`     // from the first start to the last exit, the median
-	CPU     float64   `json:"cpu_seconds"` // of all processes of a round, who listens included, the median
+	CPU     float64   `json:"cpu_seconds"` // of all processes of a round, the server included, the median
 	Walls   []float64 `json:"rounds_seconds"`
 	CPUs    []float64 `json:"rounds_cpu_seconds"`
 	Found   Found     `json:"found"` // in all rounds

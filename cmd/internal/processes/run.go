@@ -112,7 +112,7 @@ func (o *Options) measure(ctx context.Context, w *way, at Progress) (m measure, 
 type session struct {
 	options  *Options
 	dir      string
-	stop     func() error // ends who listens; nil: nobody does
+	stop     func() error // ends the server; nil: there is none
 	received *bytes.Buffer
 	cpu      time.Duration // of all processes of the round
 }

@@ -21,7 +21,7 @@ import (
 type way struct {
 	name   string // as --way has it
 	says   string // as a table has it
-	server server // who has to listen; nil: nobody
+	server server // what has to listen; nil: nothing
 	write  func(p *process) error
 }
 

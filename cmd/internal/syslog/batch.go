@@ -26,7 +26,7 @@ func (o origin) String() string {
 	return o.name
 }
 
-// shown is the origin as messages name it: most who send by unix sockets have no name.
+// shown is the origin as messages name it: most senders by unix sockets have no name.
 func (o origin) shown() string {
 	if name := o.String(); name != "" && name != "@" {
 		return name
@@ -77,12 +77,12 @@ func (b *batch) add(text []byte, cut bool, now time.Time, from origin) {
 	if c.Events == 0 {
 		b.order = append(b.order, c)
 	}
-	peer := ""
-	if b.in.peerKey != "" {
-		peer = from.String()
+	address := ""
+	if b.in.addressKey != "" {
+		address = from.String()
 	}
 	before, room := len(c.Entries), cap(c.Entries)
-	c.Entries = appendEntry(c.Entries, &m, now, cut, b.in.peerKey, peer)
+	c.Entries = appendEntry(c.Entries, &m, now, cut, b.in.addressKey, address)
 	c.Events++
 	b.bytes += len(c.Entries) - before
 	b.kept += cap(c.Entries) - room

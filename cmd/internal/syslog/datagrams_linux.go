@@ -73,8 +73,8 @@ const (
 
 // A burstSocket reads many datagrams of UDP by one system call. When it has read all there were it
 // rests before the next call, if the kernel keeps enough: being woken for each datagram costs many
-// times what reading it does. Go's poller would be woken so, also while nobody waits; so the socket
-// is not one of its own.
+// times what reading it does. Go's poller would be woken so, also while nothing waits; so the
+// socket is not one of its own.
 type burstSocket struct {
 	addr    net.Addr
 	fd      int
@@ -87,7 +87,7 @@ type burstSocket struct {
 
 	mu     sync.Mutex
 	until  time.Time // the deadline; zero: none
-	wakeFD int       // an eventfd that wakes who waits: there is another deadline
+	wakeFD int       // an eventfd that wakes the waiting reader: there is another deadline
 	closed bool
 }
 
@@ -135,7 +135,7 @@ func (b *burstSocket) SetReadDeadline(t time.Time) error {
 	return os.NewSyscallError("write", err)
 }
 
-// Close closes the socket, which nobody reads.
+// Close closes the socket, which is not being read.
 func (b *burstSocket) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -219,7 +219,7 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
 		events := func(cuts []byte) map[string][]byte {
 			in := &input{
-				settings: &settings{zone: zurich, most: 64, peerKey: "peer"},
+				settings: &settings{zone: zurich, most: 64, addressKey: "peer"},
 				env:      &collector.InputEnv{Log: slog.New(slog.DiscardHandler)},
 			}
 			in.warned.kinds = map[codes.Code]*allowance{}

@@ -22,7 +22,7 @@ var facilities = [24]string{
 var severities = [8]string{"emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"}
 
 // appendEntry appends the event of a message. peer is left out if it is empty.
-func appendEntry(b []byte, m *message, received time.Time, cut bool, peerKey, peer string) []byte {
+func appendEntry(b []byte, m *message, received time.Time, cut bool, addressKey, address string) []byte {
 	when := m.when
 	if sec := when.Unix(); when.IsZero() || sec < 0 || sec > 1<<32-1 { // an EventTime has no others
 		when = received
@@ -39,7 +39,7 @@ func appendEntry(b []byte, m *message, received time.Time, cut bool, peerKey, pe
 			n++
 		}
 	}
-	for _, is := range []bool{m.data != nil, cut, peer != ""} {
+	for _, is := range []bool{m.data != nil, cut, address != ""} {
 		if is {
 			n++
 		}
@@ -58,8 +58,8 @@ func appendEntry(b []byte, m *message, received time.Time, cut bool, peerKey, pe
 	if cut {
 		b = msgpack.AppendBool(msgpack.AppendString(b, "truncated"), true)
 	}
-	if peer != "" {
-		b = msgpack.AppendString(msgpack.AppendString(b, peerKey), peer)
+	if address != "" {
+		b = msgpack.AppendString(msgpack.AppendString(b, addressKey), address)
 	}
 	return appendBytes(msgpack.AppendString(b, "message"), m.text)
 }

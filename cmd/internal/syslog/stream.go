@@ -80,7 +80,8 @@ func (in *input) serve(ctx, storing context.Context, sink collector.Sink) error 
 
 // enter notes a connection, and since when it is silent; false: the input has ended. Where there is
 // no place for one more, the one that has been silent for the longest time ends: what was read of
-// it is stored.
+// it is stored. roster.makeRoom in forward/room.go and lineInput.enter in collector/lines.go do the
+// same for their connections.
 func (in *input) enter(c net.Conn) (silent *atomic.Int64, ok bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -48,7 +48,7 @@ type settings struct {
 	tag            tagTemplate
 	zone           *time.Location
 	most           int    // bytes of a message
-	peerKey        string // empty: records do not say who sent them
+	addressKey     string // of a record, for its sender's address; empty: it has none
 	maxConnections int    // connections at the same time
 	receive        int64  // bytes that the kernel may keep of datagrams
 	cert           string
@@ -87,7 +87,7 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 		return nil, u.Errorf("zone: %v", err)
 	}
 	most := p.Size("max_message", 64<<10)
-	s.peerKey = p.String("address_key", "")
+	s.addressKey = p.String("address_key", "")
 	if dgram {
 		s.receive = p.Size("receive_buffer", 32<<20)
 	} else {
@@ -161,7 +161,7 @@ func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
 	return in, nil
 }
 
-// removeStale removes a socket that nobody listens on any more.
+// removeStale removes a socket on which no process listens any more.
 func removeStale(network, path string) {
 	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != os.ModeSocket {
 		return

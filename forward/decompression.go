@@ -13,7 +13,7 @@ import (
 )
 
 // How this file is organised. What is compressed may become a thousand times as long. Beyond
-// maxLater it is never in memory as a whole: sift goes over it in a window that holds little more
+// maxLater it is never in memory as a whole: run goes over it in a window that holds little more
 // than the entry in progress, and the chunk is handed on as it came, compressed. Only where some of
 // its entries cannot stay it is gone over a second time, and what stays is compressed anew.
 //
@@ -38,8 +38,8 @@ const inflateTurn = 1 << 20
 // cache, and so much that few entries are cut by its end.
 const lookStep = 128 << 10
 
-// sifting is one time over the entries of a compressed chunk.
-type sifting struct {
+// decompression is one time over the entries of a compressed chunk.
+type decompression struct {
 	c     *outlet
 	r     io.Reader
 	scan  *msgpack.Scanner // for the entries
@@ -57,8 +57,8 @@ type sifting struct {
 	end   func(i int, size int64) error // of it
 }
 
-// sift goes on until the compressed bytes end. The entries in the window are looked at.
-func (s *sifting) sift() error {
+// run goes on until the compressed bytes end. The entries in the window are looked at.
+func (s *decompression) run() error {
 	most, err := s.c.s.maxDecompressed, error(nil)
 	if s.total > most {
 		return s.bomb()
@@ -105,12 +105,12 @@ func (s *sifting) sift() error {
 	}
 }
 
-func (s *sifting) bomb() error {
+func (s *decompression) bomb() error {
 	return faultf(PeerBomb, "more than %d bytes from %d compressed ones", s.c.s.maxDecompressed, s.from)
 }
 
 // pass lets go of the entries that are complete, and of one in progress that is too large already.
-func (s *sifting) pass() error {
+func (s *decompression) pass() error {
 	ck, b := s.ck, s.buf.B
 	for _, l := range ck.Spans {
 		i := len(s.sizes)

@@ -55,8 +55,8 @@ func compressedBy(t *testing.T, how string, b []byte) []byte {
 	return out.Bytes()
 }
 
-// siftStore is a handler that keeps what it gets.
-type siftStore struct {
+// largeStore is a handler that keeps what it gets.
+type largeStore struct {
 	mu     sync.Mutex
 	names  []string
 	large  []string
@@ -65,7 +65,7 @@ type siftStore struct {
 	later  bool
 }
 
-func (s *siftStore) ServeForward(_ context.Context, c *Chunk) error {
+func (s *largeStore) ServeForward(_ context.Context, c *Chunk) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events += c.Events
@@ -96,7 +96,7 @@ func nameOf(record []byte) string {
 	return string(b)
 }
 
-func (s *siftStore) setAside(_ context.Context, e *LargeEvent) error {
+func (s *largeStore) setAside(_ context.Context, e *LargeEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := ReadEntries(e.Entry)
@@ -160,7 +160,7 @@ func TestLargeEvents(t *testing.T) {
 				if len(entries) > DefaultMaxChunk && how != "gzip" {
 					return
 				}
-				st := &siftStore{}
+				st := &largeStore{}
 				s := &Server{Handler: st, MaxEvent: 4 << 20, SetAside: st.setAside}
 				l, err := net.Listen("tcp", "127.0.0.1:0")
 				if err != nil {
