@@ -97,7 +97,7 @@
 // A chunk that the spill did not take stays in memory under its mark, and goes to the destination
 // when that has all that is older. A disk that hangs, or fails to read what is older, is waited for
 // 30 s; then what is in memory goes past it, with what the disk's goroutine was given (spiller.go,
-// handover.go). A disk that fails for as long is a full one: the overflow policy decides. What was
+// spilljob.go). A disk that fails for as long is a full one: the overflow policy decides. What was
 // given to it may be in the spill later; its entry is known then, and is not delivered again. A
 // spill whose folder was removed is given up: what was in it is counted as lost and told once, and
 // the next window begins another.

@@ -29,9 +29,9 @@ type spent struct {
 
 // kafkaSpeed has a collector deliver what is in its journal, packed events of 140 bytes, to a
 // topic: idempotent, once in transactions, and without the header of ids. Beside it franz-go's
-// producer alone sends the same lines. The topics are there before. It asserts nothing of times, and
-// tells the figures; for three million events and five rounds of each: SPILLWAY_KAFKA_EVENTS=3000000
-// SPILLWAY_KAFKA_ROUNDS=5.
+// producer alone sends the same lines. The topics are there before. It asserts nothing of times,
+// and tells the figures. For three million events and five rounds of each:
+// SPILLWAY_KAFKA_EVENTS=3000000 SPILLWAY_KAFKA_ROUNDS=5.
 func kafkaSpeed(t *testing.T, cluster brokers) {
 	events := needs.Rounds(t, "SPILLWAY_KAFKA_EVENTS", 20_000, 20_000)
 	rounds := needs.Rounds(t, "SPILLWAY_KAFKA_ROUNDS", 1, 1)
