@@ -134,7 +134,7 @@ func refusals(f *ast.File) map[token.Pos]string {
 				name = f.Name
 			}
 			switch name {
-			case "New", "Errorf", "ErrorAbout", "Sprintf", "wrong", "mistake", "refuse", "fail", "Fail":
+			case "New", "Errorf", "ErrorAbout", "Sprintf", "wrong", "mistake", "refuse", "fail":
 				for _, a := range n.Args {
 					note(a)
 				}

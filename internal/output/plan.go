@@ -107,6 +107,10 @@ func Read(u *urls.URL, o *Owner) (*Plan, error) {
 	if err := kind(p, u, q, o); err != nil {
 		return nil, err
 	}
+	if p.backoff.least > p.backoff.most {
+		return nil, u.ErrorAbout("max_backoff", "parameter %q: %v is less than min_backoff, which is %v", "max_backoff",
+			p.backoff.most, p.backoff.least)
+	}
 	return p, nil
 }
 
@@ -114,14 +118,12 @@ func Read(u *urls.URL, o *Owner) (*Plan, error) {
 // the default of the other one gives way to it.
 func (p *Plan) settings(q *urls.Params, o *Owner) {
 	least, most := q.Duration("min_backoff", 0), q.Duration("max_backoff", 0)
-	if most > 0 && least > most {
-		q.Fail("max_backoff", "parameter %q: %v is less than min_backoff, which is %v", "max_backoff", most, least)
-	}
 	p.backoff.least, p.backoff.most = cmp.Or(least, o.Backoff, minBackoff), cmp.Or(most, maxBackoff)
-	if least > 0 {
-		p.backoff.most = max(p.backoff.most, least)
-	} else {
+	switch {
+	case least == 0:
 		p.backoff.least = min(p.backoff.least, p.backoff.most)
+	case most == 0:
+		p.backoff.most = max(p.backoff.most, least)
 	}
 	p.failures = int(q.Int("breaker", 0, 1, math.MaxInt32))
 }

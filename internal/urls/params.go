@@ -110,7 +110,7 @@ func (p *Params) ask(known Parameter) []string {
 func (p *Params) one(known Parameter) (value string, ok bool) {
 	values := p.ask(known)
 	if len(values) > 1 {
-		p.Fail(known.Name, "parameter %q is given twice", known.Name)
+		p.fail(known.Name, "parameter %q is given twice", known.Name)
 	}
 	if len(values) == 0 {
 		return "", false
@@ -118,9 +118,7 @@ func (p *Params) one(known Parameter) (value string, ok bool) {
 	return values[0], true
 }
 
-// Fail keeps the error of a parameter whose value does not go with the others, for Err. The first
-// error is the one that is kept.
-func (p *Params) Fail(name, format string, args ...any) {
+func (p *Params) fail(name, format string, args ...any) {
 	if p.err == nil {
 		e := p.url.Errorf(format, args...)
 		e.Parameter = name
@@ -131,10 +129,10 @@ func (p *Params) Fail(name, format string, args ...any) {
 // wrong keeps the error of a value that is not what it should be.
 func (p *Params) wrong(name, value, want string) {
 	if secretName(name) {
-		p.Fail(name, "parameter %q: its value is not %s", name, want)
+		p.fail(name, "parameter %q: its value is not %s", name, want)
 		return
 	}
-	p.Fail(name, "parameter %q: %q is not %s", name, value, want)
+	p.fail(name, "parameter %q: %q is not %s", name, value, want)
 }
 
 // String returns a text.
