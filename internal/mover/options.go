@@ -44,8 +44,8 @@ const (
 const (
 	// quietFor: adopted rings are moved to the own spill when the destination has taken nothing for
 	// so long. A destination with states gets diskPatience: lines in a file have no ids, and come
-	// twice if this process is killed while it moves them and two successors share what it leaves. A
-	// busy disk stands still for some seconds, and makes the move long.
+	// twice if this process is killed while it moves them and two successors share what it leaves.
+	// A busy disk stands still for some seconds, and makes the move long.
 	quietFor = 5 * time.Second
 	// diskPatience is how long what is younger waits for a disk that hangs, or fails to read: a
 	// slow one must not change the order.
