@@ -305,7 +305,7 @@ func TestBehind(t *testing.T) {
 	for _, reason := range []string{"", "behind"} {
 		t.Run(fmt.Sprintf("reason=%q", reason), func(t *testing.T) {
 			t.Parallel()
-			seeds(t, 2, 50, func(t *testing.T, r *rand.Rand) {
+			seeds(t, 2, 20, func(t *testing.T, r *rand.Rand) {
 				synctest.Test(t, func(t *testing.T) {
 					g := &gate{
 						t: t, dice: dice{r: r}, most: 8 + r.IntN(60), byFirst: map[int]int{},

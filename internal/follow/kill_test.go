@@ -198,7 +198,7 @@ func TestSIGKILL(t *testing.T) {
 	needs.Time(t, "starts processes")
 	for _, size := range []int64{0, 20_000, sifts} {
 		t.Run(fmt.Sprint("max_size=", size), func(t *testing.T) {
-			seeds(t, 1, 4, func(t *testing.T, r *rand.Rand) { killed(t, r, size) })
+			seeds(t, 1, 2, func(t *testing.T, r *rand.Rand) { killed(t, r, size) })
 		})
 	}
 }

@@ -173,7 +173,7 @@ func (o *clerk) Close(context.Context) error {
 // saying what it has done: each event is there once, in order, or a dead letter, and all are
 // counted.
 func TestLedger(t *testing.T) {
-	seeds(t, 10, 300, func(t *testing.T, r *rand.Rand) {
+	seeds(t, 10, 100, func(t *testing.T, r *rand.Rand) {
 		synctest.Test(t, func(t *testing.T) { books(t, r) })
 	})
 }

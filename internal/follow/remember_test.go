@@ -162,7 +162,7 @@ func TestSieveRemembers(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			seeds(t, 30, 150, func(t *testing.T, r *rand.Rand) {
+			seeds(t, 30, 60, func(t *testing.T, r *rand.Rand) {
 				synctest.Test(t, func(t *testing.T) { remembered(t, r, kind, open) })
 			})
 		})

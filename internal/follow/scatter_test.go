@@ -203,7 +203,7 @@ func TestScatter(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		t.Run(fmt.Sprint("fails=", fails), func(t *testing.T) {
 			t.Parallel()
-			seeds(t, 5, 100, func(t *testing.T, r *rand.Rand) {
+			seeds(t, 5, 40, func(t *testing.T, r *rand.Rand) {
 				synctest.Test(t, func(t *testing.T) { scatters(t, r, fails) })
 			})
 		})

@@ -132,7 +132,7 @@ func TestSieve(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			seeds(t, 20, 500, func(t *testing.T, r *rand.Rand) {
+			seeds(t, 20, 150, func(t *testing.T, r *rand.Rand) {
 				synctest.Test(t, func(t *testing.T) { sieved(t, r, kind, open) })
 			})
 		})

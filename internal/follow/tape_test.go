@@ -322,7 +322,7 @@ func (o *tape) Close(context.Context) error {
 func TestTape(t *testing.T) {
 	for _, power := range []bool{false, true} {
 		t.Run(fmt.Sprint("power=", power), func(t *testing.T) {
-			seeds(t, 8, 100, func(t *testing.T, r *rand.Rand) {
+			seeds(t, 8, 40, func(t *testing.T, r *rand.Rand) {
 				synctest.Test(t, func(t *testing.T) { winds(t, r, power) })
 			})
 		})
