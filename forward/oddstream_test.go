@@ -204,7 +204,7 @@ func (r oddStream) stream() []byte {
 // Odd messages, whole, in pieces of random lengths and byte by byte: the events, acks and
 // peerErrors are the same, to the text of the errors.
 func TestRule01OddStreams(t *testing.T) {
-	for seed := range needs.Rounds(t, "FORWARD_ODD_ROUNDS", 200, 2_000) {
+	for seed := range needs.Rounds(t, "FORWARD_ODD_ROUNDS", 200, 800) {
 		r := oddStream{rand.New(rand.NewPCG(uint64(seed), 7))}
 		b := r.stream()
 		how := make([]byte, 1+r.IntN(6))

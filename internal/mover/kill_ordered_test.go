@@ -172,7 +172,7 @@ func TestKillOrderedChild(t *testing.T) {
 // spill on the way that may be full.
 func TestKillOrdered(t *testing.T) {
 	needs.Time(t, "starts processes")
-	lives := needs.Rounds(t, "SPILLWAY_KILLS", 20, 100)
+	lives := needs.Rounds(t, "SPILLWAY_KILLS", 20, 40)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))

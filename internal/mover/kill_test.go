@@ -270,7 +270,7 @@ func TestKill(t *testing.T) {
 // with a destination, which mostly does not answer: then chunks are put aside.
 func TestKillAside(t *testing.T) {
 	shm := func(t *testing.T) string { return filepath.Join(smallShm(t, "24m"), "rings") }
-	k := &killRun{rounds: needs.Rounds(t, "SPILLWAY_KILLS", 8, 150), shm: shm, small: true, points: []string{
+	k := &killRun{rounds: needs.Rounds(t, "SPILLWAY_KILLS", 8, 60), shm: shm, small: true, points: []string{
 		"", "put aside", "put aside", "spilling", "appended", "flushed", "unmarked", "marked", "cut", "cleared",
 	}}
 	k.run(t)

@@ -20,7 +20,7 @@ import (
 // disk.
 func TestFilledDisk(t *testing.T) {
 	t.Parallel()
-	levels := needs.Rounds(t, "SPILLWAY_LEVELS", 2, 3)
+	levels := needs.Rounds(t, "SPILLWAY_LEVELS", 2, 2)
 	r := rig.Random(t)
 	for n := range levels {
 		for _, killed := range []bool{false, true} {

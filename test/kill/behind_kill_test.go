@@ -39,7 +39,7 @@ func TestKillBehind(t *testing.T) {
 			s.To = append(s.To, "slow=file://"+w.dir+"/{tag}/x.jsonl?max_behind=1MiB&when_behind="+when)
 			s.Args = []string{"--letters-size", "1GiB"}
 			s.Listen = []string{"forward://" + needs.Address()}
-			w.run(needs.Rounds(t, "SPILLWAY_KILLS", 1, 4))
+			w.run(needs.Rounds(t, "SPILLWAY_KILLS", 1, 2))
 		})
 	}
 }

@@ -26,7 +26,7 @@ import (
 // those of a pipeline in their order.
 func TestFollowKill(t *testing.T) {
 	t.Parallel()
-	pipelines, rounds := 4, needs.Rounds(t, "SPILLWAY_KILLS", 4, 20)
+	pipelines, rounds := 4, needs.Rounds(t, "SPILLWAY_KILLS", 4, 8)
 	if needs.Long() {
 		pipelines = 20
 	}

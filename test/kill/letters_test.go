@@ -74,7 +74,7 @@ func TestReplayKill(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	count := needs.Rounds(t, "SPILLWAY_LETTERS", 10_000, 100_000)
+	count := needs.Rounds(t, "SPILLWAY_LETTERS", 10_000, 30_000)
 	s, out := rig.NewSetup(t)
 	data := filepath.Join(t.TempDir(), "data")
 	want := putLetters(t, data, count)

@@ -30,7 +30,7 @@ func TestLoggerKillCollected(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			for range needs.Rounds(t, "SPILLWAY_KILLS", 1, 10) {
+			for range needs.Rounds(t, "SPILLWAY_KILLS", 1, 4) {
 				killCollected(t, tt.query, tt.rule)
 			}
 		})

@@ -126,7 +126,7 @@ func TestRingsBoth(t *testing.T) {
 		Options: rig.ChildOptions{Shm: h.Shm, Dir: h.Dir, RingSize: 256 << 10},
 	}
 	var all []*rig.ChildProcess
-	for round := range needs.Rounds(t, "SPILLWAY_KILLS", 3, 4) {
+	for round := range needs.Rounds(t, "SPILLWAY_KILLS", 3, 3) {
 		var dead []*rig.ChildProcess
 		for i := range 4 {
 			o.Prefix = fmt.Sprintf("r%d-%d", round, i)
