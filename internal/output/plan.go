@@ -114,17 +114,10 @@ func Read(u *urls.URL, o *Owner) (*Plan, error) {
 	return p, nil
 }
 
-// settings reads what every output has that may fail. Where only one of the two pauses is given,
-// the default of the other one gives way to it.
+// settings reads what every output has that may fail.
 func (p *Plan) settings(q *urls.Params, o *Owner) {
 	least, most := q.Duration("min_backoff", 0), q.Duration("max_backoff", 0)
-	p.backoff.least, p.backoff.most = cmp.Or(least, o.Backoff, minBackoff), cmp.Or(most, maxBackoff)
-	switch {
-	case least == 0:
-		p.backoff.least = min(p.backoff.least, p.backoff.most)
-	case most == 0:
-		p.backoff.most = max(p.backoff.most, least)
-	}
+	p.backoff.least, p.backoff.most = pauses(least, most, cmp.Or(o.Backoff, minBackoff))
 	p.failures = int(q.Int("breaker", 0, 1, math.MaxInt32))
 }
 

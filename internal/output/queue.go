@@ -85,17 +85,25 @@ const (
 	maxBackoff = 10 * time.Second
 )
 
+// pauses are the first and the longest pause. One that is not given (0) is first or maxBackoff, and
+// gives way to the other.
+func pauses(least, most, first time.Duration) (time.Duration, time.Duration) {
+	switch {
+	case least <= 0:
+		most = cmp.Or(most, maxBackoff)
+		least = min(first, most)
+	case most <= 0:
+		most = max(maxBackoff, least)
+	}
+	return least, most
+}
+
 func newQueue(name string, s sink, trip *Trip, least, most time.Duration) *queue {
+	least, most = pauses(least, most, minBackoff)
 	q := &queue{
 		name: name, sink: s, min: least, max: most, together: groupJobs,
 		lease: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		closing: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
-	}
-	if q.min <= 0 {
-		q.min = minBackoff
-	}
-	if q.max < q.min {
-		q.max = max(maxBackoff, q.min)
 	}
 	q.brk = newBreaker(trip, q.next, q.back)
 	return q
