@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/internal/urls"
@@ -211,7 +212,7 @@ func retryAccept(ctx context.Context, err error) bool {
 	if errors.Is(err, net.ErrClosed) {
 		return false
 	}
-	return pause(ctx, 100*time.Millisecond) == nil || ctx.Err() != nil
+	return await.Pause(ctx, 100*time.Millisecond) == nil || ctx.Err() != nil
 }
 
 // peerName names the other end.

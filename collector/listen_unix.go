@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/await"
 )
 
 // listenUnix listens on a unix socket. A socket that a dead process left is
@@ -41,7 +43,7 @@ func lockFolder(dir *os.File) error {
 	defer cancel()
 	for {
 		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || pause(ctx, 10*time.Millisecond) != nil {
+		if !errors.Is(err, syscall.EWOULDBLOCK) || await.Pause(ctx, 10*time.Millisecond) != nil {
 			return err
 		}
 	}

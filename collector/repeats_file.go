@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -257,7 +258,7 @@ func replay(next func() (journal.Record, bool, error), each func(journal.Record)
 			if tries--; tries == 0 || errors.Is(err, journal.ErrClosed) {
 				return err
 			}
-			_ = pause(context.Background(), retryPause)
+			_ = await.Pause(context.Background(), retryPause)
 			continue
 		}
 		if !ok {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/successor"
 	"github.com/spillwaylog/spillway/internal/urls"
@@ -104,7 +105,7 @@ func (r *ringInput) Run(ctx context.Context, sink Sink) error {
 				r.options.Report(err)
 			}
 		}
-		if pause(ctx, r.successor.Every()) != nil {
+		if await.Pause(ctx, r.successor.Every()) != nil {
 			return nil
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/internal/successor"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/journal"
@@ -118,7 +119,7 @@ func runRings(t *testing.T, path string, sink *ringSink) Received {
 			if left, err := filepath.Glob(filepath.Join(path, "*", "*")); err == nil && len(left) == 0 {
 				cancel()
 			}
-			if pause(ctx, 5*time.Millisecond) != nil {
+			if await.Pause(ctx, 5*time.Millisecond) != nil {
 				return
 			}
 		}

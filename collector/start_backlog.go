@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -72,14 +73,14 @@ func (f *startBacklog) run(ctx context.Context, j *journal.Journal, report func(
 		if err != nil {
 			report(fmt.Errorf("counting what it holds: %w", err))
 		}
-		if pause(ctx, retryPause) != nil {
+		if await.Pause(ctx, retryPause) != nil {
 			break
 		}
 	}
 	// A cursor that stays would hold the journal until it is full.
 	for err := f.close(j); err != nil; err = f.close(j) {
 		report(fmt.Errorf("counting what it holds: %w", err))
-		if pause(ctx, retryPause) != nil {
+		if await.Pause(ctx, retryPause) != nil {
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/journal"
@@ -352,7 +353,7 @@ func (s *store) persist(ctx context.Context, do func() error) error {
 		if full {
 			err = s.awaitSpace(ctx)
 		} else {
-			err = pause(ctx, retryPause)
+			err = await.Pause(ctx, retryPause)
 		}
 		if err != nil {
 			return err
@@ -398,18 +399,6 @@ const spacePause = time.Second
 
 // retryPause is how long a failed write waits for the disk to get well.
 const retryPause = 200 * time.Millisecond
-
-// pause waits for d; an error only if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // singleEventSenders finds the senders that wait for an ack after every event, which is
 // slow when each ack is a sync, and names each of them once.

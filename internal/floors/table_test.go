@@ -30,7 +30,7 @@ const withinPath = "internal/within"
 // codesPath has the codes of the collector's messages, and of errors that become messages.
 const codesPath = "internal/codes"
 
-// awaitPath waits for what a process was started with.
+// awaitPath waits for time, and for what a process was started with.
 const awaitPath = "internal/await"
 
 // table lists every package of the root module.
@@ -63,7 +63,7 @@ var table = map[string]place{
 		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "msgpack",
 	}},
 	"internal/follow": {
-		floor: 2, down: []string{codesPath, "forward", "internal/output", "internal/step", "journal"},
+		floor: 2, down: []string{awaitPath, codesPath, "forward", "internal/output", "internal/step", "journal"},
 		tests: []string{"internal/files", "msgpack"},
 	},
 

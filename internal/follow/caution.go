@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/await"
 )
 
 // How this file is organised. A record may end the process: its output, or what reads it, takes
@@ -140,5 +142,5 @@ func (c *care) works() {
 // pauseAfter tells of a failed step, and waits before the next try.
 func (c *care) pauseAfter(ctx context.Context, err error) {
 	c.fail(err, retryPause)
-	_ = pause(ctx, retryPause)
+	_ = await.Pause(ctx, retryPause)
 }

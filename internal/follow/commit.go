@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/internal/output"
 )
 
@@ -70,7 +71,7 @@ func (m *committer) move(ctx context.Context) error {
 			break
 		}
 		m.care.fail(fmt.Errorf("its cursor: %w", err), retryPause)
-		if err := pause(ctx, retryPause); err != nil {
+		if err := await.Pause(ctx, retryPause); err != nil {
 			return err
 		}
 	}

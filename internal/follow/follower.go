@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -232,7 +233,7 @@ func (f *Follower) rest(ctx, drain context.Context) {
 	case err != nil:
 		f.care.pauseAfter(ctx, err)
 	case !f.cfg.Eager || f.held():
-		_ = pause(wait, batchPause)
+		_ = await.Pause(wait, batchPause)
 	}
 }
 
@@ -255,10 +256,10 @@ func (f *Follower) reopen(ctx, drain context.Context) {
 // pauseReopen waits before the output is opened again. What waits too long meanwhile is given up.
 func (f *Follower) pauseReopen(ctx, drain context.Context, d time.Duration) error {
 	if f.cfg.Behind == nil {
-		return pause(ctx, d)
+		return await.Pause(ctx, d)
 	}
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		if err := pause(ctx, min(lookEvery, time.Until(end))); err != nil {
+		if err := await.Pause(ctx, min(lookEvery, time.Until(end))); err != nil {
 			return err
 		}
 		if f.giver.over(drain) != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -111,7 +112,7 @@ func (u *outcomes) refuseUpTo(ctx context.Context, p journal.Position) error {
 			break
 		}
 		u.care.fail(fmt.Errorf("dead letters: %w", err), retryPause)
-		if err := pause(ctx, retryPause); err != nil {
+		if err := await.Pause(ctx, retryPause); err != nil {
 			return err
 		}
 		if b := u.cfg.Behind; b != nil && b.Reason == "" && b.Over(u.committed) != nil {

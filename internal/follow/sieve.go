@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -276,7 +277,7 @@ func (u *outcomes) refuseNow(ctx context.Context, x *flight) error {
 			break
 		}
 		u.care.fail(fmt.Errorf("dead letters: %w", err), retryPause)
-		if err := pause(ctx, retryPause); err != nil {
+		if err := await.Pause(ctx, retryPause); err != nil {
 			return err
 		}
 	}

@@ -2,10 +2,7 @@
 
 package follow
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // How long a follower waits for what, and how often it does what. Pauses that grow, the backoff,
 // begin with retryPause and double.
@@ -58,15 +55,3 @@ const (
 	// waitingEvery is how often a trial looks whether its record waits.
 	waitingEvery = 2 * time.Millisecond
 )
-
-// pause waits for d; an error only if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
