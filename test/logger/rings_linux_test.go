@@ -75,18 +75,19 @@ func TestRings(t *testing.T) {
 func TestRingsLiving(t *testing.T) {
 	t.Parallel()
 	h := rig.NewHome(t)
-	f := rig.NewFake(t)
+	f, others := rig.NewFake(t), rig.NewFake(t)
 	f.Down()
-	living := orphan(h, f, "alive")
-	living.Destination = f.URL("ack_timeout=10s") // or it takes over the dead one's ring itself, after half a minute
-	alive := rig.StartChild(t, living)
+	others.Down()
+	// The living one has another destination, or it takes over the dead one's ring itself, when it
+	// next looks for rings.
+	alive := rig.StartChild(t, orphan(h, f, "alive"))
 	alive.Wait("posted")
-	file := orphan(h, f, "file")
+	file := orphan(h, others, "file")
 	file.Destination = "file://" + t.TempDir() + "/full/x.jsonl" // which cannot be made
 	rig.Must(t, os.WriteFile(filepath.Dir(strings.TrimPrefix(file.Destination, "file://")), nil, 0o600))
 	forFile := rig.StartChild(t, file)
 	forFile.Wait("posted")
-	dead := rig.StartChild(t, orphan(h, f, "dead"))
+	dead := rig.StartChild(t, orphan(h, others, "dead"))
 	dead.Wait("posted")
 	forFile.Kill()
 	dead.Kill()
