@@ -123,3 +123,33 @@ func TestFlushAwaitsWhatWasAdopted(t *testing.T) {
 	g.close()
 	ordered(t, d.all(), map[uint32]uint32{1: 400})
 }
+
+// What was adopted for files of each process stays in its ring while they take nothing: the lines
+// in it and in the own spill, of a process that is killed meanwhile, could be written twice.
+func TestAdoptedForFilesStays(t *testing.T) {
+	dir, mem := t.TempDir(), shmDir(t)
+	start := func(d *fake) *fixture {
+		return open(t, d, func(c *Config) {
+			c.Destination, c.quiet = keeping{d}, time.Millisecond
+			c.Dir, c.Shm, c.Overflow, c.MaxWait = dir, mem, Block, time.Minute
+		})
+	}
+	f := start(&fake{answer: later})
+	f.must("a", 1, 0, 3000, 1000)
+	_ = f.abandon(10 * time.Millisecond) // leaves everything
+	rings := entriesOf(t, mem)
+	d := &fake{answer: later}
+	g := start(d)
+	eventually(t, "the destination has something", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.pending) > 0
+	})
+	<-time.After(100 * g.m.cfg.quiet)
+	if s := g.m.Stats(); s.Spilled != 0 || len(rings) != 1 || !slices.Contains(entriesOf(t, mem), rings[0]) {
+		t.Errorf("of %q is left %q: %+v", rings, entriesOf(t, mem), s)
+	}
+	d.open()
+	g.close()
+	ordered(t, d.all(), map[uint32]uint32{1: 3000})
+}

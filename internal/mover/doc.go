@@ -53,10 +53,11 @@
 // One source is shipped at a time, wholly before the next: what dead processes left, oldest first,
 // each in the order marked chunks, spill, chunks on their way to the spill, rest of the ring; then
 // the own spill; then the own ring. While the destination takes nothing, windows of an adopted ring
-// may be moved to the own spill; they are then shipped before the rest of that ring. The own ring
-// waits while the own spill holds something. So events of one goroutine arrive in order under one
-// tag, and at an ordered destination whatever their tags; at others those of different tags may
-// pass each other within a window.
+// may be moved to the own spill; they are then shipped before the rest of that ring. (Not so for
+// files of each process, whose lines have no ids: legacy.go.) The own ring waits while the own
+// spill holds something. So events of one goroutine arrive in order under one tag, and at an
+// ordered destination whatever their tags; at others those of different tags may pass each other
+// within a window.
 //
 // A destination without states that has taken nothing for 5 s gets the next source's chunks too:
 // its server may refuse one without a word, which shows only when it takes others. A host gets them

@@ -289,17 +289,18 @@ func (l *legacy) overRing(s *source) bool {
 
 // spillAdopted moves what dead processes left in memory to the own spill while the destination
 // takes nothing, so that processes that are started and die again and again do not fill the memory.
-// What is with the destination stays, and what has to come before a spill that cannot be moved.
+// What is with the destination stays, and what has to come before a spill that cannot be moved. So
+// does all that is for files of each process: their lines have no ids. Of what is in a ring and in
+// the spill of another process, because this one was killed in between, two successors would each
+// write the lines that they find.
 func (l *legacy) spillAdopted() {
-	if len(l.queue) == 0 || l.cfg.Dir == "" || !l.air.stalled() || !l.spiller.circumstances().spillable() {
+	if len(l.queue) == 0 || l.cfg.Dir == "" || l.byProcess != nil || !l.air.stalled() ||
+		!l.spiller.circumstances().spillable() {
 		return
 	}
 	for i, q := range l.queue {
 		switch q := q.(type) {
 		case *remnant:
-			if l.byProcess != nil {
-				continue // where its lines may be written already, by an earlier successor, only its own states know
-			}
 			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
 				chunks := q.chunks
 				q.chunks = nil

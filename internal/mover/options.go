@@ -43,9 +43,7 @@ const (
 
 const (
 	// quietFor: adopted rings are moved to the own spill when the destination has taken nothing for
-	// so long. A destination with states gets diskPatience: lines in a file have no ids, and come
-	// twice if this process is killed while it moves them and two successors share what it leaves.
-	// A busy disk stands still for some seconds, and makes the move long.
+	// so long.
 	quietFor = 5 * time.Second
 	// diskPatience is how long what is younger waits for a disk that hangs, or fails to read: a
 	// slow one must not change the order.
@@ -111,7 +109,7 @@ type Config struct {
 	// nil: it is told nowhere.
 	Diagnostics func(error)
 
-	quiet        time.Duration // quietFor or diskPatience; these five are shorter in tests
+	quiet        time.Duration // quietFor; these five are the constants, and shorter in tests
 	diskPatience time.Duration
 	makeRoom     time.Duration
 	promptFor    time.Duration
@@ -143,9 +141,6 @@ func (c *Config) withDefaults() (Config, error) {
 	set(&r.FlushInterval, defaultFlush)
 	set(&r.BatchBytes, defaultBatchBytes)
 	set(&r.Window, defaultWindow)
-	if _, ok := r.Destination.(output.Resumer); ok {
-		set(&r.quiet, diskPatience)
-	}
 	set(&r.quiet, quietFor)
 	set(&r.diskPatience, diskPatience)
 	set(&r.makeRoom, makeRoom)

@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/output"
@@ -300,15 +299,5 @@ func TestGoldenMarks(t *testing.T) {
 	}
 	if len(f.told) > 0 {
 		t.Errorf("told %v", f.told)
-	}
-}
-
-// TestQuiet: what is adopted for a destination with states is not moved as soon as a disk is busy.
-func TestQuiet(t *testing.T) {
-	for want, d := range map[time.Duration]output.Output{quietFor: &fake{}, diskPatience: keeping{}} {
-		c, err := (&Config{Destination: d}).withDefaults()
-		if err != nil || c.quiet != want {
-			t.Errorf("%T: %v, %v, want %v", d, c.quiet, err, want)
-		}
 	}
 }

@@ -32,8 +32,9 @@ type spent struct {
 // topic: idempotent, once in transactions, and without the header of ids. Beside it franz-go's
 // producer alone sends the same lines. The topics are there before. In each round another way is
 // the first. A broker compiles its code as it runs, and what comes first pays for it: of several
-// rounds the first one is not counted. It asserts nothing of times, and tells the figures. For three
-// million events and five rounds of each: SPILLWAY_KAFKA_EVENTS=3000000 SPILLWAY_KAFKA_ROUNDS=5.
+// rounds the first one is not counted. It asserts nothing of times, and tells the figures. For
+// three million events and five rounds of each: SPILLWAY_KAFKA_EVENTS=3000000
+// SPILLWAY_KAFKA_ROUNDS=5.
 func kafkaSpeed(t *testing.T, cluster brokers) {
 	events := needs.Rounds(t, "SPILLWAY_KAFKA_EVENTS", 20_000, 20_000)
 	rounds := needs.Rounds(t, "SPILLWAY_KAFKA_ROUNDS", 1, 1)
