@@ -100,8 +100,8 @@ func TestFailsAtStart(t *testing.T) {
 	k := &keeper{got: make(chan string, 1), does: true}
 	tries := 0
 	kinds := map[string]OutputKind{"keep": func(*URL, *Params) (*OutputPlan, error) {
-		return &OutputPlan{Open: func(env *OutputEnv) (Output, error) {
-			if env.Identity == "" || env.Chunks == 0 || env.Bytes == 0 {
+		return &OutputPlan{Bytes: 9 << 20, Open: func(env *OutputEnv) (Output, error) {
+			if env.Identity == "" || env.Chunks == 0 || env.Bytes != 9<<20 {
 				t.Errorf("%+v", env)
 			}
 			if tries++; tries > 1 {

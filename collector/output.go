@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -171,10 +172,14 @@ func identityOf(journal [16]byte, cursor string) string {
 }
 
 // windowBytes is how much an output may have been given and not finished: its share of a quarter of
-// the memory. The outputs have it apart from the inputs, so that neither waits for the other's.
-func windowBytes(memory int64, outputs int) int64 {
-	return min(max(memory/4/int64(max(outputs, 1)), 1<<20), 4<<20)
+// the memory, and at most so much. The outputs have it apart from the inputs, so that neither waits
+// for the other's.
+func windowBytes(memory int64, outputs int, most int64) int64 {
+	return min(max(memory/4/int64(max(outputs, 1)), 1<<20), most)
 }
+
+// defaultWindow is most, where an output does not say.
+const defaultWindow = 4 << 20
 
 // windowChunks is the same in chunks.
 const windowChunks = 1024
@@ -197,7 +202,8 @@ func (c *Collector) openPump(ctx context.Context, plan *plannedOutput, index int
 	p := &pump{
 		ledger: l, plan: plan, name: plan.name, url: plan.url, limit: plan.limit, index: index,
 		eager: c.config.Ack == AckDelivered, reporter: c.reporter,
-		identity: identityOf(c.journal.Identity(), plan.cursor), window: windowBytes(c.config.Memory, plan.among),
+		identity: identityOf(c.journal.Identity(), plan.cursor),
+		window:   windowBytes(c.config.Memory, plan.among, cmp.Or(plan.window, defaultWindow)),
 	}
 	p.told.given = l.dropped.Load() + l.aside.Load()
 	conf := &follow.Config{

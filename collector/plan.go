@@ -78,6 +78,9 @@ type OutputPlan struct {
 	Reach func(ctx context.Context) error
 	// Transactional says that what Open returns is a [Transactional].
 	Transactional bool
+	// Bytes is the most that the output gets before it is done with something, 4 MiB if 0. It may
+	// get less: its share of a quarter of Config.Memory, see OutputEnv.
+	Bytes int64
 }
 
 // OutputEnv is what an output gets from the collector.
@@ -118,6 +121,7 @@ type plannedOutput struct {
 	check   func() error                    // whether it can ever work; nil: that is not known
 	reach   func(ctx context.Context) error // whether it works now; nil: there is nothing to look at
 	whole   bool                            // it takes records of the journal whole: it keeps its position itself
+	window  int64                           // as OutputPlan.Bytes
 	open    func(p *pump) (Output, error)
 }
 
@@ -250,7 +254,7 @@ func (p *plannedOutput) foreign(u *urls.URL, params *urls.Params, kind OutputKin
 	if err != nil {
 		return err
 	}
-	p.reach, p.whole = plan.Reach, plan.Transactional
+	p.reach, p.whole, p.window = plan.Reach, plan.Transactional, plan.Bytes
 	p.ids, p.wants, p.guard = true, wantEntries, true
 	p.open = func(pump *pump) (Output, error) {
 		out, err := plan.Open(&OutputEnv{

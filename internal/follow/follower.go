@@ -151,7 +151,7 @@ func (f *Follower) round(ctx, drain context.Context) (over bool) {
 		}
 	}
 	if f.flights.isFull() {
-		f.flow.await(ctx, f.flights.inFlight/2)
+		f.flow.await(ctx, f.flights.inFlight*3/4) // the output does not run dry, and not each chunk wakes
 		return false
 	}
 	careful := f.care.careful() && !f.splitter.cutting && !f.flow.sieve.pending()

@@ -91,19 +91,21 @@ func kafkaSpeed(t *testing.T, cluster brokers) {
 		stored += info.Size()
 	}
 	rig.Figure(t, "%.0f bytes an event in the topic", float64(stored)/float64(events))
-	median := func(way string, of func(spent) float64) float64 {
+	median := func(of func(round int) float64) float64 {
 		var values []float64
-		for _, s := range all[way] {
-			values = append(values, of(s))
+		for round := range rounds {
+			values = append(values, of(round))
 		}
 		slices.Sort(values)
 		return values[len(values)/2]
 	}
 	for _, way := range ways {
-		rig.Figure(t, "%s: %d events, %.2f CPU s per million, %.2f of the broker, %.0f events/s, median of %d", way,
-			events, median(way, func(s spent) float64 { return s.cpu }),
-			median(way, func(s spent) float64 { return s.broker }),
-			median(way, func(s spent) float64 { return s.pace }), rounds)
+		rig.Figure(t, "%s: %d events, %.2f CPU s per million, %.2f of the broker, %.0f events/s, "+
+			"%.2f of franz-go's in the same round, medians of %d", way, events,
+			median(func(round int) float64 { return all[way][round].cpu }),
+			median(func(round int) float64 { return all[way][round].broker }),
+			median(func(round int) float64 { return all[way][round].pace }),
+			median(func(round int) float64 { return all[way][round].pace / all["franz-go"][round].pace }), rounds)
 	}
 	for i, how := range []string{"", "&exactly_once=true"} {
 		took := kafkaLatency(t, cluster, fmt.Sprint("latency-", i), how, max(20, events/5000))
