@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/record"
-	"github.com/spillwaylog/spillway/ring"
 )
 
 // A Logger logs to one destination. [Open], [Discard] and [NewTest] return one. Its methods may be
@@ -140,7 +139,7 @@ func (l *Logger) log(ctx context.Context, level slog.Level, msg string, attrs []
 	if l.c.source != NoSource {
 		pc = caller(2)
 	}
-	_ = l.emit(ctx, level, ring.Now, pc, msg, attrs, nil) // counted
+	_ = l.emit(ctx, level, nil, pc, msg, attrs, nil) // counted
 }
 
 // With returns a logger whose events have these attributes, too.
@@ -178,15 +177,14 @@ func (l *Logger) WithGroup(name string) *Logger {
 // nanos returns t in Unix nanoseconds, 0 for the zero time. The time of an event is at least 1 ns
 // and at most what EventTime can say, in the year 2106.
 func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
 	s := t.Unix()
 	switch {
+	case uint64(s) <= math.MaxUint32:
+		return max(s*1e9+int64(t.Nanosecond()), 1)
+	case t.IsZero():
+		return 0
 	case s < 0:
 		return 1
-	case s > math.MaxUint32:
-		return math.MaxUint32*1e9 + 999_999_999
 	}
-	return max(s*1e9+int64(t.Nanosecond()), 1)
+	return math.MaxUint32*1e9 + 999_999_999
 }
