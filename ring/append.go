@@ -29,7 +29,8 @@ func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
 			return 0, r.overErr()
 		}
 	}
-	if key, err = r.add(l, uint16(h.lane), int64(old>>1), t, h.taken(), p); err != nil && errors.Is(err, ErrFull) && r.few() {
+	key, err = r.add(l, uint16(h.lane), int64(old>>1), t, h.taken(), p)
+	if err != nil && errors.Is(err, ErrFull) && r.few() {
 		return r.addElsewhere(h, t, p)
 	}
 	return key, err
@@ -87,8 +88,8 @@ func (r *Ring) add(l *lane, n uint16, tail, t, read int64, p []byte) (key uint64
 		r.release(l, tail)
 		return 0, r.overErr()
 	}
-	// Only now, when the lane is seen to be busy: the reader reads its clock, and stores that, before
-	// it looks at the lanes. So a lane that it sees idle can bring nothing older than that.
+	// Only now, when the lane is seen to be busy: the reader reads its clock, and stores that,
+	// before it looks at the lanes. So a lane that it sees idle can bring nothing older than that.
 	key = r.clock.key(read, l.last)
 	need := recordHeader + align8(int64(len(p)))
 	off := tail

@@ -65,9 +65,9 @@ func newLanes() *[maxLanes]lane {
 	return (*[maxLanes]lane)(unsafe.Add(at, -uintptr(at)%unsafe.Sizeof(lane{})))
 }
 
-// Hint is what an appender knows beforehand: which lane it used last, and what [Hint.Read] was told.
-// The zero value is ready. It must not be used by two goroutines at once; keep it beside what is
-// pooled for a core anyway.
+// Hint is what an appender knows beforehand: which lane it used last, and what [Hint.Read] was
+// told. The zero value is ready. It must not be used by two goroutines at once; keep it beside what
+// is pooled for a core anyway.
 type Hint struct {
 	lane uint8
 	read int64 // nanoseconds since epoch; 0: nothing

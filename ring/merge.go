@@ -218,7 +218,7 @@ func (m *merge) awaitDue() {
 		next = min(next, m.follow[i].key)
 	}
 	if next > m.bound+uint64(time.Millisecond) {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
 
