@@ -28,30 +28,31 @@ func (c *Client) run() {
 			break
 		}
 		limit := time.Hour
+		var step func()
 		if l := c.link; l != nil {
 			if l.err == nil && c.sent > 0 && time.Since(l.progress) > c.AckTimeout {
 				l.err = fmt.Errorf("no ack in %v", c.AckTimeout)
 			}
 			switch {
 			case l.err != nil:
-				c.giveUpLocked(l)
-				continue
+				step = func() { c.giveUp(l) }
 			case l.once && l.acked && c.sent == 0:
-				c.retireLocked(l)
-				continue
+				step = func() { c.retire(l) }
 			case c.sent < min(len(c.calls), c.window(l)):
-				c.writeLocked(l)
-				continue
+				step = func() { c.write(l) }
 			case c.sent > 0:
 				limit = time.Until(l.progress.Add(c.AckTimeout)) + time.Millisecond
 			}
 		} else if c.wanted || len(c.calls) > 0 {
 			if limit = time.Until(c.notBefore); limit <= 0 {
-				attempt = c.dialLocked(attempt)
-				continue
+				step = func() { attempt = c.dial(attempt) }
 			}
 		}
 		c.unlock()
+		if step != nil {
+			step()
+			continue
+		}
 		timer.Reset(limit)
 		select {
 		case <-c.wake:
@@ -125,11 +126,11 @@ type attempt struct {
 // grace is what a Dial gets beyond its time to notice that.
 const grace = 100 * time.Millisecond
 
-// dialLocked makes a fresh connection. It takes up an attempt that was left, and returns one that
-// it left. With mu held, which it gives up.
-func (c *Client) dialLocked(a *attempt) *attempt {
+// dial makes a fresh connection. It takes up an attempt that was left, and returns one that it left.
+func (c *Client) dial(a *attempt) *attempt {
+	c.mu.Lock()
 	c.doing = "an attempt to connect"
-	c.unlock()
+	c.mu.Unlock()
 	limit := c.DialTimeout
 	if a == nil {
 		ctx, cancel := context.WithTimeout(c.ctx, c.DialTimeout)
@@ -168,13 +169,14 @@ func (c *Client) dialLocked(a *attempt) *attempt {
 	return a
 }
 
-// giveUpLocked closes a connection, for ever; what was not acked on it is to be sent again. What
-// the server had sent before that is read first: an ack may stand behind the failure of a write,
-// and its chunk would arrive twice. With mu held, which it gives up.
-func (c *Client) giveUpLocked(l *link) {
+// giveUp closes a connection, for ever; what was not acked on it is to be sent again. What the
+// server had sent before that is read first: an ack may stand behind the failure of a write, and its
+// chunk would arrive twice.
+func (c *Client) giveUp(l *link) {
+	c.mu.Lock()
 	if c.sent > 0 && !c.NoAck {
 		c.doing = "reading the last acks"
-		c.unlock()
+		c.mu.Unlock()
 		l.finish(c.ctx.Done())
 		c.mu.Lock()
 	}
@@ -205,13 +207,13 @@ func (c *Client) giveUpLocked(l *link) {
 	l.close()
 }
 
-// retireLocked closes a connection that has done what it is good for. With mu held, which it gives
-// up.
-func (c *Client) retireLocked(l *link) {
+// retire closes a connection that has done what it is good for.
+func (c *Client) retire(l *link) {
+	c.mu.Lock()
 	c.pause, c.notBefore = 0, time.Time{}
 	c.link = nil
 	c.doing = "closing the connection"
-	c.unlock()
+	c.mu.Unlock()
 	l.close()
 }
 
@@ -230,28 +232,21 @@ const maxWrite = 256 << 10
 // smallEntries are copied, so that many small chunks leave in one piece.
 const smallEntries = 8 << 10
 
-// writeLocked writes what fits into the window and into one piece, and is ready. With mu held,
-// which it gives up.
-func (c *Client) writeLocked(l *link) {
-	batch := c.calls[c.sent:min(len(c.calls), c.window(l))]
-	for i, k := range batch {
-		if !k.ready {
-			if i == 0 {
-				c.readyLocked(k)
-				return
-			}
-			batch = batch[:i]
-			break
+// write writes what fits into the window and into one piece, and is ready; or it makes one call
+// ready.
+func (c *Client) write(l *link) {
+	c.mu.Lock()
+	batch, unready := c.batchLocked(l)
+	if len(batch) == 0 {
+		if unready != nil {
+			unready.busy = true
 		}
-	}
-	size := int64(0)
-	for i, k := range batch {
-		if size += k.size(); size > maxWrite && i > 0 {
-			batch = batch[:i]
-			break
+		c.unlock()
+		if unready != nil {
+			c.prepare(unready)
 		}
+		return
 	}
-	batch = slices.Clone(batch)
 	first := c.sent == 0
 	if first {
 		l.progress = time.Now()
@@ -267,7 +262,7 @@ func (c *Client) writeLocked(l *link) {
 	}
 	l.armLocked(c.AckTimeout)
 	c.doing = "a write"
-	c.unlock()
+	c.mu.Unlock()
 	out := gather(batch)
 	n, err := out.WriteTo(l.nc)
 	c.mu.Lock()
@@ -303,6 +298,22 @@ func (c *Client) writeLocked(l *link) {
 	c.unlock()
 }
 
+// batchLocked returns what is to be written next in one piece, or the first call, if that has to be
+// made ready before.
+func (c *Client) batchLocked(l *link) (batch []*Call, unready *Call) {
+	next := c.calls[c.sent:max(c.sent, min(len(c.calls), c.window(l)))]
+	size, n := int64(0), 0
+	for ; n < len(next) && next[n].ready; n++ {
+		if size += next[n].size(); size > maxWrite && n > 0 {
+			break
+		}
+	}
+	if n == 0 && len(next) > 0 {
+		return nil, next[0]
+	}
+	return slices.Clone(next[:n]), nil
+}
+
 // gather makes one list of the bytes of many calls, small ones joined.
 func gather(batch []*Call) (out net.Buffers) {
 	var small []byte
@@ -326,10 +337,8 @@ func gather(batch []*Call) (out net.Buffers) {
 	return out
 }
 
-// readyLocked prepares a call for being written. With mu held, which it gives up.
-func (c *Client) readyLocked(k *Call) {
-	k.busy = true
-	c.unlock()
+// prepare makes a call ready for being written. It is busy.
+func (c *Client) prepare(k *Call) {
 	err := k.prepare()
 	c.mu.Lock()
 	k.busy = false
@@ -351,7 +360,7 @@ func (c *Client) readyLocked(k *Call) {
 func (c *Client) take(l *link, id []byte) error {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.link != l { // one that is only given up still counts what it reads, see giveUpLocked
+	if c.link != l { // one that is only given up still counts what it reads, see giveUp
 		return errLate
 	}
 	if c.sent == 0 || c.NoAck {

@@ -51,6 +51,14 @@ func (a *allocator) noRoomLocked(size int64) error {
 	return nil
 }
 
+// A job is one thing that the allocator does: what it takes for that is taken already. work runs
+// without the lock, and settle then with it: it is told what work returned, and returns whether the
+// job failed.
+type job struct {
+	work   func() error
+	settle func(error) error
+}
+
 // runAllocator is the journal's goroutine that prepares segments before they are needed, so that
 // neither creating files nor a full disk is ever met while writing, and recycles those that all
 // cursors have passed.
@@ -61,8 +69,11 @@ func (a *allocator) runAllocator() {
 	defer a.mu.Unlock()
 	said, failed := "", false
 	for !a.closed {
-		job := a.jobLocked()
-		if job == nil || failed { // what failed is not tried again at once
+		var next *job
+		if !failed { // what failed is not tried again at once
+			next = a.jobLocked()
+		}
+		if next == nil {
 			failed = false
 			wait := time.Hour
 			if a.blocked != nil && !errors.Is(a.blocked, errLimit) || a.reserve.short {
@@ -84,7 +95,10 @@ func (a *allocator) runAllocator() {
 			a.mu.Lock()
 			continue
 		}
-		if err := job(); err != nil {
+		a.mu.Unlock()
+		err := next.work()
+		a.mu.Lock()
+		if err = next.settle(err); err != nil {
 			failed = true
 			a.blockLocked(err)
 			if said != err.Error() { // once, not at every try
@@ -97,7 +111,11 @@ func (a *allocator) runAllocator() {
 		a.broadcastLocked()
 	}
 	for len(a.aside) > 0 {
-		if err := a.putAsideLocked(); err != nil {
+		last := a.putAsideLocked()
+		a.mu.Unlock()
+		err := last.work()
+		a.mu.Lock()
+		if err = last.settle(err); err != nil {
 			a.closeErr = err
 		}
 	}
@@ -111,24 +129,24 @@ func (a *allocator) blockLocked(err error) {
 }
 
 // jobLocked returns what the allocator is to do next, or nil. It notes when there is something to
-// do but no room. With mu held; a job is called with mu held too and lets it go.
-func (a *allocator) jobLocked() func() error {
+// do but no room. With mu held.
+func (a *allocator) jobLocked() *job {
 	if a.want > 0 && len(a.ready) > 0 && a.ready[0].size >= a.want {
 		a.want = 0
 	}
 	size := a.opt.SegmentBytes
 	switch {
 	case a.reserve.short && a.reserve.scarce == nil:
-		return a.fillReserve
+		return a.fillReserveLocked()
 	case a.reserve.emptied > 0 && a.blocked == nil:
-		return a.reserve.vouchEmptiedLocked
+		return a.reserve.vouchEmptiedLocked()
 	case len(a.aside) > 0:
-		return a.putAsideLocked
+		return a.putAsideLocked()
 	case a.reserve.short && a.reserve.emptied == 0 && a.droppableLocked() >= 0:
 		a.reserve.scarce = nil
-		return a.dropLocked
+		return a.dropLocked()
 	case a.reserve.short && a.reserve.emptied == 0 && a.shrinkableLocked() >= 0:
-		return a.shrinkLocked
+		return a.shrinkLocked()
 	case a.blocked != nil:
 		return nil
 	case len(a.ready) > 1 && a.want > size && a.roomLocked(a.want) < 0:
@@ -136,23 +154,24 @@ func (a *allocator) jobLocked() func() error {
 		n := len(a.ready) - 1
 		a.free = append(a.free, a.ready[:n]...)
 		a.ready = append(a.ready[:0], a.ready[n])
-		return a.dropLocked
+		return a.dropLocked()
 	case a.droppableLocked() >= 0 && (a.trim || len(a.free) > maxSpare || a.want > size && a.roomLocked(a.want) < 0):
-		return a.dropLocked
+		return a.dropLocked()
 	case len(a.ready) > 0 && a.want > a.ready[0].size:
 		if a.reserve.short {
-			return a.refuseLocked()
+			a.refuseLocked()
+			return nil
 		}
 		if a.bytes+a.want-a.ready[0].size > a.opt.MaxBytes {
 			a.blockLocked(errLimit)
 			a.broadcastLocked()
 			return nil
 		}
-		return func() error { return a.growLocked(a.want) }
+		return a.growLocked(a.want)
 	case len(a.ready) >= aheadSegments:
 		return nil
 	case a.recyclableLocked() >= 0:
-		return a.recycleLocked
+		return a.recycleLocked()
 	case len(a.ready) > 0:
 		// One is enough until the next is freed. A reader that keeps up frees one for each that is
 		// filled, and writing into it again costs a fiftieth of writing new blocks through new
@@ -160,9 +179,10 @@ func (a *allocator) jobLocked() func() error {
 		return nil
 	case a.bytes+max(size, a.want) <= a.opt.MaxBytes:
 		if a.reserve.short {
-			return a.refuseLocked()
+			a.refuseLocked()
+			return nil
 		}
-		return func() error { return a.createLocked(max(size, a.want)) }
+		return a.createLocked(max(size, a.want))
 	default:
 		a.blockLocked(errLimit)
 		a.broadcastLocked()
@@ -170,8 +190,8 @@ func (a *allocator) jobLocked() func() error {
 	return nil
 }
 
-// fillReserve makes the reserve whole, or as large as the disk lets it be.
-func (a *allocator) fillReserve() error {
+// fillReserveLocked makes the reserve whole, or as large as the disk lets it be. With mu held.
+func (a *allocator) fillReserveLocked() *job {
 	passed := a.reserve.emptied
 	if len(a.segs) == 0 {
 		passed = max(passed, a.written)
@@ -180,10 +200,9 @@ func (a *allocator) fillReserve() error {
 }
 
 // refuseLocked notes that the disk has no room beside the reserve. With mu held.
-func (a *allocator) refuseLocked() func() error {
+func (a *allocator) refuseLocked() {
 	a.blockLocked(fmt.Errorf("what cursors need comes first: %w", a.reserve.scarce))
 	a.broadcastLocked()
-	return nil
 }
 
 // releaseLocked frees the segments that all cursors have passed, but for the last one: while that

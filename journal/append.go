@@ -36,44 +36,53 @@ func (j *Journal) AppendAfter(parts ...[]byte) (prev, pos Position, err error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.makeRoomLocked(n); err != nil {
-		return 0, 0, err
+	for {
+		batches, changed, err := j.roomLocked(n)
+		switch {
+		case err != nil:
+			return 0, 0, err
+		case batches == nil && changed == nil:
+			prev, pos = j.addLocked(parts, n, crc)
+			j.syncSometimeLocked()
+			return prev, pos, nil
+		}
+		j.mu.Unlock()
+		if batches != nil {
+			_ = j.write(batches) // the error is sticky
+		} else {
+			<-changed
+		}
+		j.mu.Lock()
 	}
-	prev, pos = j.addLocked(parts, n, crc)
-	j.syncSometimeLocked()
-	return prev, pos, nil
 }
 
-// makeRoomLocked returns when a record of n bytes fits in the batch that is filling. With mu held,
-// which it may let go.
-func (j *Journal) makeRoomLocked(n int64) error {
-	for {
-		if err := j.usableLocked(); err != nil {
-			return err
-		}
-		if j.pending >= batchBytes {
-			if !j.writing && !j.claimed {
-				_ = j.writePendingLocked() // the error is sticky
-				continue
-			}
-			j.waitUnlocked()
-			continue
-		}
-		if j.unsynced >= maxUnsynced {
-			j.syncByLocked(0)
-			j.waitUnlocked()
-			continue
-		}
-		if j.seg != nil && place(j.off)+recordHeader+n <= j.seg.size {
-			return nil
-		}
-		if s := j.takeReadyLocked(pageUp(dataStart + recordHeader + n)); s != nil {
-			j.beginLocked(s, j.Synced())
-			return nil
-		}
-		if err := j.noRoomLocked(pageUp(dataStart + recordHeader + n)); err != nil {
-			return err
-		}
-		j.waitUnlocked()
+// roomLocked says what is between a record of n bytes and the batch that is filling: an error,
+// batches that the caller is to write, or a change that it is to wait for. All are nil when the
+// record fits. With mu held.
+func (j *Journal) roomLocked(n int64) (batches []*batch, changed <-chan struct{}, err error) {
+	if err := j.usableLocked(); err != nil {
+		return nil, nil, err
 	}
+	if j.pending >= batchBytes {
+		if batches = j.takeToWriteLocked(); batches == nil {
+			changed = j.waitChangeLocked()
+		}
+		return batches, changed, nil
+	}
+	if j.unsynced >= maxUnsynced {
+		j.syncByLocked(0)
+		return nil, j.waitChangeLocked(), nil
+	}
+	if j.seg != nil && place(j.off)+recordHeader+n <= j.seg.size {
+		return nil, nil, nil
+	}
+	size := pageUp(dataStart + recordHeader + n)
+	if s := j.takeReadyLocked(size); s != nil {
+		j.beginLocked(s, j.Synced())
+		return nil, nil, nil
+	}
+	if err := j.noRoomLocked(size); err != nil {
+		return nil, nil, err
+	}
+	return nil, j.waitChangeLocked(), nil
 }

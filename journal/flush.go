@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -134,14 +133,16 @@ func (y *syncer) Flush(ctx context.Context, p Position) error {
 		if p > y.endLocked() {
 			return fmt.Errorf("journal: flush: position %v was not appended", p)
 		}
-		if !y.writing && !y.claimed {
-			_ = y.writePendingLocked() // the error is sticky
+		if batches := y.takeToWriteLocked(); batches != nil {
+			y.mu.Unlock()
+			_ = y.write(batches) // the error is sticky
+			y.mu.Lock()
 			continue
 		}
-		c := y.waitChangeLocked()
+		changed := y.waitChangeLocked()
 		y.mu.Unlock()
 		select {
-		case <-c:
+		case <-changed:
 			y.mu.Lock()
 		case <-ctx.Done():
 			y.mu.Lock()
@@ -151,25 +152,19 @@ func (y *syncer) Flush(ctx context.Context, p Position) error {
 	return nil
 }
 
-// writePendingLocked hands everything appended so far to the kernel. It is called with mu held and
-// nobody writing, and lets mu go meanwhile.
-func (y *syncer) writePendingLocked() error {
-	list := y.takeLocked()
-	if len(list) == 0 {
-		return nil
-	}
-	y.writing = true
-	y.mu.Unlock()
+// write hands batches that takeToWriteLocked gave to the kernel.
+func (y *syncer) write(batches []*batch) error {
 	var err error
 	n := 0
-	for ; n < len(list) && err == nil; n++ {
-		if err = y.writeBatch(list[n]); err != nil {
+	for ; n < len(batches) && err == nil; n++ {
+		if err = y.writeBatch(batches[n]); err != nil {
 			break
 		}
 	}
 	y.mu.Lock()
+	defer y.mu.Unlock()
 	y.writing = false
-	for _, b := range list[:n] {
+	for _, b := range batches[:n] {
 		s := b.seg
 		y.unsynced += b.end - b.from
 		y.bytesIn += uint64(b.end - b.from)
@@ -181,15 +176,15 @@ func (y *syncer) writePendingLocked() error {
 	}
 	if err != nil {
 		// What could not be written stays first in the queue, for the attempt to go on.
-		for _, b := range list[n:] {
+		for _, b := range batches[n:] {
 			y.pending += int(b.end - b.from)
 		}
-		y.queue = append(append([]*batch(nil), list[n:]...), y.queue...)
+		y.queue = append(append([]*batch(nil), batches[n:]...), y.queue...)
 		y.failLocked(fmt.Errorf("journal: write: %w", err))
 	} else if y.unsynced >= syncThreshold {
 		y.syncByLocked(0)
 	}
-	clear(list)
+	clear(batches)
 	y.broadcastLocked()
 	return err
 }
@@ -202,55 +197,72 @@ func (y *syncer) markDirtyLocked(s *segment) {
 	}
 }
 
-// flushLocked makes everything appended before it durable, on errors too (then err is sticky
-// already). With mu held and nobody writing.
-func (y *syncer) flushLocked() error {
-	tail, s := y.protectPageLocked(y.tail, y.unsynced), y.seg
-	y.flyingTo = y.endLocked()
-	if err := y.writePendingLocked(); err != nil {
+// flush makes everything appended before it durable, on errors too (then err is sticky already). The
+// syncer calls it when it has claimed the writer, which it lets go, or while an error is sticky.
+func (y *syncer) flush() error {
+	y.mu.Lock()
+	copied, s := y.protectPageLocked(y.tail, y.unsynced), y.seg
+	to := y.endLocked()
+	y.flyingTo = to
+	y.endClaimLocked()
+	batches := y.takeToWriteLocked()
+	y.mu.Unlock()
+	if len(batches) > 0 {
+		if err := y.write(batches); err != nil {
+			return err
+		}
+	}
+	unsynced, some := y.beginSync(to)
+	if !some {
+		return nil
+	}
+	began := time.Now()
+	err := y.syncFiles(s, copied)
+	took := time.Since(began)
+	if err != nil {
+		y.syncFailed(took, err)
+		y.keep()
 		return err
 	}
-	to := y.flyingTo
+	y.opt.Synced(took)
+	if copied {
+		s.slot ^= 1
+	}
+	y.endSync(to, unsynced, took)
+	return nil
+}
+
+// beginSync notes which segments a sync up to a position covers, and how many bytes. some is false
+// when everything up to there is durable already.
+func (y *syncer) beginSync(to Position) (unsynced int64, some bool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
 	y.lazyAt = time.Time{}
 	if y.endLocked() > to {
 		y.syncSometimeLocked()
 	}
 	if to == y.Synced() {
-		return nil
+		return 0, false
 	}
-	unsynced := y.unsynced
 	y.syncing = append(y.syncing[:0], y.dirty...)
 	y.dirty = y.dirty[:0]
 	for _, s := range y.syncing {
 		s.dirty, s.flying = false, s.wrote
 	}
-	y.mu.Unlock()
-	began := time.Now()
-	err := y.syncFiles(s, tail)
-	took := time.Since(began)
-	if err == nil {
-		y.opt.Synced(took)
-	}
+	return y.unsynced, true
+}
+
+// endSync notes what beginSync said as durable, and closes what is full.
+func (y *syncer) endSync(to Position, unsynced int64, took time.Duration) {
 	y.mu.Lock()
 	y.syncs++
 	y.syncTime += took
-	if err != nil {
-		for _, s := range y.syncing {
-			y.markDirtyLocked(s)
-		}
-		y.failLocked(fmt.Errorf("journal: sync: %w", err))
-		y.keepLocked()
-		return err
-	}
 	for _, s := range y.syncing {
 		s.clean = s.flying
 		if s != y.seg && s.clean >= s.end.Load() && s.file != nil {
 			y.filled = append(y.filled, s.file)
 			s.file = nil
 		}
-	}
-	if tail {
-		s.slot ^= 1
 	}
 	y.unsynced -= unsynced
 	y.synced.Store(uint64(to))
@@ -259,15 +271,23 @@ func (y *syncer) flushLocked() error {
 		y.more = nil
 	}
 	y.broadcastLocked()
-	if len(y.filled) > 0 {
-		y.mu.Unlock()
-		for _, f := range y.filled {
-			_ = f.Close() // everything in it is durable
-		}
-		y.mu.Lock()
-		y.filled = y.filled[:0]
+	y.mu.Unlock()
+	for _, f := range y.filled {
+		_ = f.Close() // everything in it is durable
 	}
-	return nil
+	y.filled = y.filled[:0]
+}
+
+// syncFailed notes that what beginSync said is not durable.
+func (y *syncer) syncFailed(took time.Duration, err error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.syncs++
+	y.syncTime += took
+	for _, s := range y.syncing {
+		y.markDirtyLocked(s)
+	}
+	y.failLocked(fmt.Errorf("journal: sync: %w", err))
 }
 
 // syncFiles makes what was written to the segments in y.syncing durable, together with a copy of
@@ -331,17 +351,12 @@ func (y *syncer) failLocked(err error) {
 
 const keepTries = 20
 
-// keepLocked reads what was written since the last good sync into memory, as soon as a sync failed:
-// the kernel may take these pages for clean and drop them. With mu held, by the syncer; after fail,
-// so that nothing more is written.
-func (y *syncer) keepLocked() {
-	y.awaitWriterLocked()
-	for _, s := range slices.Clone(y.segs) {
+// keep reads what was written since the last good sync into memory, as soon as a sync failed: the
+// kernel may take these pages for clean and drop them. The syncer calls it after failLocked, so that
+// nothing more is written.
+func (y *syncer) keep() {
+	for _, s := range y.unwritten() {
 		from, to := pageDown(s.clean), pageUp(s.wrote)
-		if s.wrote <= s.clean {
-			continue
-		}
-		y.mu.Unlock()
 		b := make([]byte, to-from)
 		// What an earlier failure kept is surer than what can be read now, but for its last page:
 		// that may have more in it since.
@@ -351,9 +366,23 @@ func (y *syncer) keepLocked() {
 		for tries := 1; err != nil && tries < keepTries; tries++ {
 			_, err = s.file.ReadAt(b[n:], from+int64(n))
 		}
-		y.mu.Lock()
 		if err == nil {
 			s.kept = b
 		}
 	}
+}
+
+// unwritten waits for who writes, and returns the segments that have more than what is durable.
+// While an error is sticky nothing is added to that.
+func (y *syncer) unwritten() (list []*segment) {
+	y.claim()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.endClaimLocked()
+	for _, s := range y.segs {
+		if s.wrote > s.clean {
+			list = append(list, s)
+		}
+	}
+	return list
 }

@@ -31,14 +31,39 @@ func (g *spares) recyclableLocked() int {
 	return len(g.free) - 1
 }
 
-// recycleLocked gives a freed segment the next number, which is taken with the file's name.
-func (g *spares) recycleLocked() error {
+// recycleLocked gives a freed segment the next number, which is taken with the file's name. With mu
+// held.
+func (g *spares) recycleLocked() *job {
 	i := g.recyclableLocked()
 	old := g.free[i]
 	g.free = slices.Delete(g.free, i, i+1)
 	s := &segment{seq: g.nextSeq, path: old.path, file: old.file, size: old.size, filled: max(old.filled, pageSize)}
-	g.mu.Unlock()
-	var err error
+	return &job{
+		work: func() error { return g.reuse(s) },
+		settle: func(err error) error {
+			if s.path == old.path {
+				s.seq = old.seq
+			} else {
+				g.nextSeq++
+			}
+			g.bytes += s.size - old.size
+			if errors.Is(err, fs.ErrNotExist) { // others removed it, and it held nothing
+				g.bytes -= s.size
+				return s.close()
+			}
+			if err != nil {
+				g.free = append(g.free, s) // it is tried again
+				return err
+			}
+			g.recycled++
+			g.preparedLocked(s)
+			return nil
+		},
+	}
+}
+
+// reuse makes the file of a freed segment that of s.
+func (g *spares) reuse(s *segment) (err error) {
 	if s.file == nil {
 		s.file, err = g.fs.Open(s.path)
 	}
@@ -52,29 +77,12 @@ func (g *spares) recycleLocked() error {
 		}
 	}
 	if err == nil {
-		if err = g.fs.Rename(old.path, g.path(segmentName(s.seq))); err == nil {
+		if err = g.fs.Rename(s.path, g.path(segmentName(s.seq))); err == nil {
 			s.path = g.path(segmentName(s.seq))
 			err = g.fs.SyncDir(g.dir)
 		}
 	}
-	g.mu.Lock()
-	if s.path == old.path {
-		s.seq = old.seq
-	} else {
-		g.nextSeq++
-	}
-	g.bytes += s.size - old.size
-	if errors.Is(err, fs.ErrNotExist) { // others removed it, and it held nothing
-		g.bytes -= s.size
-		return s.close()
-	}
-	if err != nil {
-		g.free = append(g.free, s) // it is tried again
-		return err
-	}
-	g.recycled++
-	g.preparedLocked(s)
-	return nil
+	return err
 }
 
 // droppableLocked is the index of a freed segment that may be removed, or -1: the smallest that is
@@ -107,17 +115,29 @@ func (g *spares) shrinkableLocked() int {
 }
 
 // shrinkLocked gives as much of a freed segment back to the disk as the reserve lacks, and leaves
-// half.
-func (g *spares) shrinkLocked() (err error) {
+// half. With mu held.
+func (g *spares) shrinkLocked() *job {
 	g.reserve.scarce = nil
 	i := g.shrinkableLocked()
 	s := g.free[i]
 	g.free = slices.Delete(g.free, i, i+1)
-	g.mu.Unlock()
-	g.reserve.own.Lock()
-	lacks := g.opt.Reserve - g.reserve.size
-	g.reserve.own.Unlock()
 	was := s.size
+	return &job{
+		work: func() error { return g.shrink(s) },
+		settle: func(err error) error {
+			g.bytes += s.size - was
+			if errors.Is(err, fs.ErrNotExist) { // as in recycleLocked
+				g.bytes -= s.size
+				return s.close()
+			}
+			g.free = append(g.free, s)
+			return err
+		},
+	}
+}
+
+func (g *spares) shrink(s *segment) (err error) {
+	lacks := g.reserve.lacks()
 	if s.file == nil {
 		s.file, err = g.fs.Open(s.path)
 	}
@@ -127,44 +147,45 @@ func (g *spares) shrinkLocked() (err error) {
 	if err == nil {
 		err = s.resize(max(pageUp(g.opt.SegmentBytes/2), s.size-lacks))
 	}
-	g.mu.Lock()
-	g.bytes += s.size - was
-	if errors.Is(err, fs.ErrNotExist) { // as in recycle
-		g.bytes -= s.size
-		return s.close()
-	}
-	g.free = append(g.free, s)
 	return err
 }
 
-// dropLocked gives a freed segment's room back to the disk.
-func (g *spares) dropLocked() error {
+// dropLocked gives a freed segment's room back to the disk. With mu held.
+func (g *spares) dropLocked() *job {
 	g.trim = false
 	g.dropped++
 	i := g.droppableLocked()
 	s := g.free[i]
 	g.free = slices.Delete(g.free, i, i+1)
-	g.mu.Unlock()
-	err := s.close()
-	if gone := g.fs.Remove(s.path); !errors.Is(gone, fs.ErrNotExist) { // others may have removed it
-		err = errors.Join(err, gone)
+	return &job{
+		work: func() error {
+			err := s.close()
+			if gone := g.fs.Remove(s.path); !errors.Is(gone, fs.ErrNotExist) { // others may have removed it
+				err = errors.Join(err, gone)
+			}
+			return err
+		},
+		settle: func(err error) error {
+			g.bytes -= s.size
+			return err
+		},
 	}
-	g.mu.Lock()
-	g.bytes -= s.size
-	return err
 }
 
 // putAsideLocked moves a segment with unreadable bytes into quarantine instead of using it again.
-func (g *spares) putAsideLocked() error {
+// With mu held.
+func (g *spares) putAsideLocked() *job {
 	s := g.aside[0]
 	g.aside = g.aside[1:]
 	g.bytes -= s.size
-	g.mu.Unlock()
-	err := g.moveAside(filepath.Base(s.path), errUnreadable)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // it was removed
+	return &job{
+		work: func() error {
+			err := g.moveAside(filepath.Base(s.path), errUnreadable)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil // it was removed
+			}
+			return errors.Join(err, s.close())
+		},
+		settle: func(err error) error { return err },
 	}
-	err = errors.Join(err, s.close())
-	g.mu.Lock()
-	return err
 }

@@ -50,14 +50,6 @@ func (l *life) waitChangeLocked() <-chan struct{} {
 	return l.changed
 }
 
-// waitUnlocked waits for a broadcast.
-func (l *life) waitUnlocked() {
-	c := l.waitChangeLocked()
-	l.mu.Unlock()
-	<-c
-	l.mu.Lock()
-}
-
 // usableLocked says why nothing can be appended or written now. With mu held.
 func (l *life) usableLocked() error {
 	if l.closed {

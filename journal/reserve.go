@@ -85,22 +85,31 @@ func parseReserve(b []byte) (passed Position, ok bool) {
 	return Position(binary.LittleEndian.Uint64(b[16:])), true
 }
 
+// lacks is how much of the reserve is missing.
+func (r *reserve) lacks() int64 {
+	r.own.Lock()
+	defer r.own.Unlock()
+	return r.opt.Reserve - r.size
+}
+
 // fillLocked makes the reserve whole, or as large as the disk lets it be; all cursors had passed
-// what is passed. Only the allocator calls it, with mu held, which it lets go.
-func (r *reserve) fillLocked(passed Position) error {
-	r.mu.Unlock()
-	err := r.grow(passed)
-	r.mu.Lock()
-	switch {
-	case err == nil:
-		r.short, r.scarce = false, nil
-	case isNoSpace(err):
-		r.scarce = err
-	default:
-		r.short = false // of no use now; the next Open tries again
-		r.tellLocked(fmt.Errorf("journal: no room is kept for cursors on a full disk: %w", err))
+// what is passed. With mu held.
+func (r *reserve) fillLocked(passed Position) *job {
+	return &job{
+		work: func() error { return r.grow(passed) },
+		settle: func(err error) error {
+			switch {
+			case err == nil:
+				r.short, r.scarce = false, nil
+			case isNoSpace(err):
+				r.scarce = err
+			default:
+				r.short = false // of no use now; the next Open tries again
+				r.tellLocked(fmt.Errorf("journal: no room is kept for cursors on a full disk: %w", err))
+			}
+			return nil
+		},
 	}
-	return nil
 }
 
 func (r *reserve) grow(passed Position) (err error) {
@@ -148,21 +157,25 @@ func (r *reserve) vouch(passed Position) error {
 }
 
 // vouchEmptiedLocked notes durably that all cursors had passed what the freed segments held, before
-// one of these is written over. Only the allocator calls it, with mu held, which it lets go.
-func (r *reserve) vouchEmptiedLocked() error {
+// one of these is written over. With mu held.
+func (r *reserve) vouchEmptiedLocked() *job {
 	passed := r.emptied
-	r.mu.Unlock()
-	r.own.Lock()
-	var err error
-	if r.file != nil && passed > r.passed {
-		err = r.vouch(passed)
+	return &job{
+		work: func() error {
+			r.own.Lock()
+			defer r.own.Unlock()
+			if r.file == nil || passed <= r.passed {
+				return nil
+			}
+			return r.vouch(passed)
+		},
+		settle: func(err error) error {
+			if err == nil && passed == r.emptied {
+				r.emptied = 0
+			}
+			return err
+		},
 	}
-	r.own.Unlock()
-	r.mu.Lock()
-	if err == nil && passed == r.emptied {
-		r.emptied = 0
-	}
-	return err
 }
 
 // with is WithReserve.

@@ -37,21 +37,23 @@ func (g *spares) takeReadyLocked(size int64) *segment {
 	return s
 }
 
-// createLocked makes a new segment file.
-func (g *spares) createLocked(size int64) error {
+// createLocked makes a new segment file. With mu held.
+func (g *spares) createLocked(size int64) *job {
 	s := &segment{seq: g.nextSeq, path: g.path(segmentName(g.nextSeq)), size: size}
 	g.bytes += size
-	g.mu.Unlock()
-	err := g.createFile(s)
-	g.mu.Lock()
-	if err != nil {
-		g.bytes -= size
-		return err
+	return &job{
+		work: func() error { return g.createFile(s) },
+		settle: func(err error) error {
+			if err != nil {
+				g.bytes -= size
+				return err
+			}
+			g.nextSeq++
+			g.created++
+			g.preparedLocked(s)
+			return nil
+		},
 	}
-	g.nextSeq++
-	g.created++
-	g.preparedLocked(s)
-	return nil
 }
 
 // createFile gives the file its name once it is durable that it holds no records: one under that
@@ -95,26 +97,28 @@ func (g *spares) preparedLocked(s *segment) {
 }
 
 // growLocked makes the first prepared segment large enough for a large record. Meanwhile none is
-// begun: one with a higher number would come before it.
-func (g *spares) growLocked(size int64) error {
+// begun: one with a higher number would come before it. With mu held.
+func (g *spares) growLocked(size int64) *job {
 	s := g.ready[0]
 	old := s.size
 	g.bytes += size - old
 	g.growing = true
-	g.mu.Unlock()
-	err := s.resize(size)
-	g.mu.Lock()
-	g.growing = false
-	if err != nil {
-		s.size = old
-		g.bytes -= size - old
-		return err
+	return &job{
+		work: func() error { return s.resize(size) },
+		settle: func(err error) error {
+			g.growing = false
+			if err != nil {
+				s.size = old
+				g.bytes -= size - old
+				return err
+			}
+			g.want = 0
+			if g.full && g.err == nil {
+				g.openSpaceLocked()
+			}
+			return nil
+		},
 	}
-	g.want = 0
-	if g.full && g.err == nil {
-		g.openSpaceLocked()
-	}
-	return nil
 }
 
 // roomLocked is what would be left of the limit with a segment of size bytes in place of the first

@@ -12,106 +12,118 @@ import (
 func (y *syncer) runSyncer() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	y.mu.Lock()
-	defer y.mu.Unlock()
 	for {
-		y.reportLocked()
-		now := time.Now()
-		var wait time.Duration
+		y.report()
+		y.mu.Lock()
+		ends := y.closed
+		step, wait := y.nextStepLocked()
+		y.mu.Unlock()
 		switch {
-		case y.closed:
-			y.closingLocked()
+		case ends:
+			y.finish()
 			return
-		case y.err != nil && now.Before(y.retryAt):
-			wait = y.retryAt.Sub(now)
-		case y.err != nil:
-			y.retryAfterErrorLocked()
+		case step != nil:
+			step(y)
 			continue
-		case y.lazyAt.IsZero() && y.next.waiters == 0 && len(y.batches) > fewBatches:
-			clear(y.batches[fewBatches:])
-			y.batches = y.batches[:fewBatches]
-			continue
-		case y.next.waiters > 0 || !y.lazyAt.IsZero() && !now.Before(y.lazyAt):
-			y.syncOnceLocked()
-			continue
-		case y.lazyAt.IsZero():
-			wait = time.Hour
-		default:
-			wait = y.lazyAt.Sub(now)
 		}
 		timer.Reset(wait)
-		y.mu.Unlock()
 		select {
 		case <-y.syncerWake:
 		case <-timer.C:
 		case <-y.done:
 		}
-		y.mu.Lock()
 	}
 }
 
-// syncOnceLocked writes and syncs everything appended so far. Only the syncer calls it, with mu
-// held, which it lets go meanwhile.
-func (y *syncer) syncOnceLocked() {
-	y.mu.Unlock()
-	runtime.Gosched()
-	y.mu.Lock()
-	y.awaitWriterLocked()
-	if y.err != nil {
-		return // the writer failed, and answered all that wait
+// nextStepLocked is what the syncer is to do next, or for how long there is nothing. With mu held.
+func (y *syncer) nextStepLocked() (step func(*syncer), wait time.Duration) {
+	now := time.Now()
+	switch {
+	case y.err != nil && now.Before(y.retryAt):
+		return nil, y.retryAt.Sub(now)
+	case y.err != nil:
+		return (*syncer).retryAfterError, 0
+	case y.next.waiters > 0 || !y.lazyAt.IsZero() && !now.Before(y.lazyAt):
+		return (*syncer).syncOnce, 0
+	case !y.lazyAt.IsZero():
+		return nil, y.lazyAt.Sub(now)
 	}
-	y.flying, y.next = y.next, newSyncGroup()
-	g := y.flying
-	err := y.flushLocked()
-	y.flying = nil
-	if err != nil {
-		g.finish(y.err)
+	if len(y.batches) > fewBatches {
+		clear(y.batches[fewBatches:])
+		y.batches = y.batches[:fewBatches]
+	}
+	return nil, time.Hour
+}
+
+// syncOnce writes and syncs everything appended so far.
+func (y *syncer) syncOnce() {
+	runtime.Gosched()
+	y.claim()
+	y.mu.Lock()
+	if y.err != nil { // the writer failed, and answered all that wait
+		y.endClaimLocked()
+		y.mu.Unlock()
 		return
 	}
-	g.finish(nil)
+	g := y.next
+	y.flying, y.next = g, newSyncGroup()
+	y.mu.Unlock()
+	err := y.flush()
+	y.mu.Lock()
+	y.flying = nil
+	if err != nil {
+		err = y.err
+	}
+	y.mu.Unlock()
+	g.finish(err)
 }
 
-// closingLocked is the last sync. With mu held.
-func (y *syncer) closingLocked() {
-	y.awaitWriterLocked()
-	if y.err == nil {
-		y.syncOnceLocked()
-	}
-	if y.err == nil && y.seg != nil {
-		y.writeCleanTailLocked()
-	}
+// finish is the last sync.
+func (y *syncer) finish() {
+	y.syncOnce()
+	y.writeCleanTail()
+	y.mu.Lock()
 	if y.next.waiters > 0 {
 		y.next.finish(ErrClosed)
 		y.next = newSyncGroup()
 	}
-	y.reportLocked()
+	y.mu.Unlock()
+	y.report()
 }
 
-// writeCleanTailLocked notes that everything is durable, so that the next Open need not wonder.
-// With mu held, by the syncer.
-func (y *syncer) writeCleanTailLocked() {
+// writeCleanTail notes that everything is durable, if it is, so that the next Open need not wonder.
+func (y *syncer) writeCleanTail() {
+	y.mu.Lock()
 	s, page := y.seg, make([]byte, pageSize)
+	if y.err != nil || s == nil {
+		y.mu.Unlock()
+		return
+	}
 	putTail(page, s.nonce, y.endLocked(), tailClean, nil)
 	y.mu.Unlock()
 	_, err := s.file.WriteAt(page, (1+s.slot)*pageSize)
 	if err == nil {
 		err = s.file.Datasync()
 	}
-	y.mu.Lock()
 	if err != nil {
+		y.mu.Lock()
 		y.tellLocked(fmt.Errorf("journal: sign off: %w", err))
+		y.mu.Unlock()
 	}
 }
 
-// reportLocked tells what was noted with mu held, without mu.
-func (y *syncer) reportLocked() {
-	for len(y.told) > 0 {
+// report tells what was noted with mu held.
+func (y *syncer) report() {
+	for {
+		y.mu.Lock()
 		told := y.told
 		y.told = nil
 		y.mu.Unlock()
+		if len(told) == 0 {
+			return
+		}
 		for _, err := range told {
 			y.opt.Report(err)
 		}
-		y.mu.Lock()
 	}
 }

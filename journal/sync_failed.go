@@ -2,40 +2,35 @@
 
 package journal
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
-// retryAfterErrorLocked tries to go on after a failed write or sync. Only the syncer calls it, with
-// mu held, which it lets go meanwhile.
+// retryAfterError tries to go on after a failed write or sync. Only the syncer calls it.
 //
 // A kernel that fails to write pages back may mark them clean, so syncing again would prove
 // nothing. What was written since the last good sync is therefore written again to its place; then
 // what could not be written, from the batches that still hold it.
-func (y *syncer) retryAfterErrorLocked() {
-	y.awaitWriterLocked()
-	was := y.err
-	for _, s := range slices.Clone(y.segs) {
-		if s.wrote <= s.clean {
-			continue
-		}
-		from, to := pageDown(s.clean), pageUp(s.wrote)
-		y.mu.Unlock()
-		err := s.again(from, to)
+func (y *syncer) retryAfterError() {
+	for _, s := range y.unwritten() {
+		err := s.again(pageDown(s.clean), pageUp(s.wrote))
 		y.mu.Lock()
 		y.markDirtyLocked(s)
 		if err != nil {
 			y.failLocked(fmt.Errorf("journal: write again: %w", err))
+		}
+		y.mu.Unlock()
+		if err != nil {
 			return
 		}
 	}
-	if y.flushLocked() != nil {
+	if y.flush() != nil {
 		return
 	}
+	y.mu.Lock()
+	defer y.mu.Unlock()
 	for _, s := range y.segs {
 		s.kept = nil
 	}
+	was := y.err
 	y.err = nil
 	y.retryIn = minRetry
 	y.tellLocked(&RecoveredError{Err: was})

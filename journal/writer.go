@@ -230,16 +230,33 @@ func (w *writer) writeBatch(b *batch) error {
 	return err
 }
 
-// awaitWriterLocked returns when nobody writes. Others who could write wait meanwhile: callers
-// that flush all the time must not keep the syncer from it. With mu held, which it may let go.
-func (w *writer) awaitWriterLocked() {
-	if !w.writing {
-		return
+// takeToWriteLocked gives the caller what is to be written, for write, unless another one writes or
+// nothing is to be written: then nil. With mu held.
+func (w *writer) takeToWriteLocked() []*batch {
+	if w.writing || w.claimed {
+		return nil
 	}
+	batches := w.takeLocked()
+	w.writing = len(batches) > 0
+	return batches
+}
+
+// claim returns when nobody writes, and then nobody else begins to: callers that flush all the time
+// must not keep the syncer from it.
+func (w *writer) claim() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.claimed = true
 	for w.writing {
-		w.waitUnlocked()
+		changed := w.waitChangeLocked()
+		w.mu.Unlock()
+		<-changed
+		w.mu.Lock()
 	}
+}
+
+// endClaimLocked lets others write again. With mu held.
+func (w *writer) endClaimLocked() {
 	w.claimed = false
 	w.broadcastLocked()
 }
