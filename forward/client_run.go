@@ -126,7 +126,8 @@ type attempt struct {
 // grace is what a Dial gets beyond its time to notice that.
 const grace = 100 * time.Millisecond
 
-// dial makes a fresh connection. It takes up an attempt that was left, and returns one that it left.
+// dial makes a fresh connection. It takes up an attempt that was left, and returns one that it
+// left.
 func (c *Client) dial(a *attempt) *attempt {
 	c.mu.Lock()
 	c.doing = "an attempt to connect"
@@ -170,8 +171,8 @@ func (c *Client) dial(a *attempt) *attempt {
 }
 
 // giveUp closes a connection, for ever; what was not acked on it is to be sent again. What the
-// server had sent before that is read first: an ack may stand behind the failure of a write, and its
-// chunk would arrive twice.
+// server had sent before that is read first: an ack may stand behind the failure of a write, and
+// its chunk would arrive twice.
 func (c *Client) giveUp(l *link) {
 	c.mu.Lock()
 	if c.sent > 0 && !c.NoAck {

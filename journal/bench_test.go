@@ -300,7 +300,7 @@ func BenchmarkRead(b *testing.B) {
 					b.Fatal(err)
 				}
 				if !ok {
-					r.seek(0)
+					r.seekLocked(0)
 				} else if rec.Own {
 					room = rec.Data
 				}

@@ -110,10 +110,10 @@ func (c *cursor) writeLocked(r *reserve, p Position, state []byte) error {
 	if r.over() {
 		return ErrClosed
 	}
-	return r.with(func() error { return c.tryWrite(r, p, state) })
+	return r.with(func() error { return c.tryWriteLocked(r, p, state) })
 }
 
-func (c *cursor) tryWrite(r *reserve, p Position, state []byte) error {
+func (c *cursor) tryWriteLocked(r *reserve, p Position, state []byte) error {
 	if len(state) > maxState {
 		return fmt.Errorf("%w: cursor state of %d bytes", ErrTooLarge, len(state))
 	}

@@ -197,8 +197,9 @@ func (y *syncer) markDirtyLocked(s *segment) {
 	}
 }
 
-// flush makes everything appended before it durable, on errors too (then err is sticky already). The
-// syncer calls it when it has claimed the writer, which it lets go, or while an error is sticky.
+// flush makes everything appended before it durable; an error is sticky already when it returns.
+// The syncer calls it when it has claimed the writer, which it lets go, or while an error is
+// sticky.
 func (y *syncer) flush() error {
 	y.mu.Lock()
 	copied, s := y.protectPageLocked(y.tail, y.unsynced), y.seg
@@ -352,8 +353,8 @@ func (y *syncer) failLocked(err error) {
 const keepTries = 20
 
 // keep reads what was written since the last good sync into memory, as soon as a sync failed: the
-// kernel may take these pages for clean and drop them. The syncer calls it after failLocked, so that
-// nothing more is written.
+// kernel may take these pages for clean and drop them. The syncer calls it after failLocked, so
+// that nothing more is written.
 func (y *syncer) keep() {
 	for _, s := range y.unwritten() {
 		from, to := pageDown(s.clean), pageUp(s.wrote)

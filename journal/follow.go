@@ -49,7 +49,7 @@ func (j *Journal) Reader(name string) (*Reader, error) {
 		j.mu.Unlock()
 	}
 	r.c = c
-	r.seek(Position(c.at.Load()))
+	r.seekLocked(Position(c.at.Load()))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.reading[&r.own] = true

@@ -44,8 +44,8 @@ const (
 	readPatience = time.Minute
 )
 
-// seek goes to p. With r.mu held or r not yet shared.
-func (r *Reader) seek(p Position) {
+// seekLocked goes to p. With r.mu held or r not yet shared.
+func (r *Reader) seekLocked(p Position) {
 	r.pos, r.seg, r.off = p, nil, 0
 }
 
@@ -331,7 +331,7 @@ func (r *Reader) SkipTo(p Position) error {
 		r.pos, r.off = p, p.off() // the file stays open
 		return nil
 	}
-	r.seek(p)
+	r.seekLocked(p)
 	return nil
 }
 

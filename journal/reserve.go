@@ -120,7 +120,7 @@ func (r *reserve) grow(passed Position) (err error) {
 		if r.file, err = r.fs.Create(path); err != nil {
 			return err
 		}
-		if err = r.vouch(passed); err == nil {
+		if err = r.vouchLocked(passed); err == nil {
 			err = r.fs.SyncDir(r.dir)
 		}
 		if err != nil {
@@ -142,8 +142,8 @@ func (r *reserve) grow(passed Position) (err error) {
 
 func (r *reserve) part() int64 { return pageUp(max(r.opt.Reserve/reserveParts, 2*pageSize)) }
 
-// vouch makes passed durable. With own held.
-func (r *reserve) vouch(passed Position) error {
+// vouchLocked makes passed durable. With own held.
+func (r *reserve) vouchLocked(passed Position) error {
 	page := make([]byte, pageSize)
 	copy(page, appendReserve(nil, passed))
 	_, err := r.file.WriteAt(page, 0)
@@ -167,7 +167,7 @@ func (r *reserve) vouchEmptiedLocked() *job {
 			if r.file == nil || passed <= r.passed {
 				return nil
 			}
-			return r.vouch(passed)
+			return r.vouchLocked(passed)
 		},
 		settle: func(err error) error {
 			if err == nil && passed == r.emptied {
