@@ -86,7 +86,11 @@ func killedChild() error {
 				}
 				buf = payload(buf, w, n, size)
 				for {
-					_, err := r.Append(&h[rnd.IntN(2)], int64(n), buf)
+					h := &h[rnd.IntN(2)]
+					if n%3 == 0 {
+						h.Read(time.Now())
+					}
+					_, err := r.Append(h, int64(n), buf)
 					if err == nil {
 						break
 					}

@@ -71,8 +71,8 @@ func (c *cursor) token() ([]byte, error) {
 	return token, nil
 }
 
-// A shelf is where cursors are: a topic.
-type shelf struct {
+// A cursorTopic is the topic that cursors are in.
+type cursorTopic struct {
 	client *kgo.Client
 	topic  string
 	create bool
@@ -81,7 +81,7 @@ type shelf struct {
 }
 
 // find waits until the topic has a leader, and has it made if it is missing.
-func (s *shelf) find(ctx context.Context) error {
+func (s *cursorTopic) find(ctx context.Context) error {
 	asked := false
 	for {
 		err := s.look(ctx)
@@ -108,7 +108,7 @@ func (s *shelf) find(ctx context.Context) error {
 }
 
 // look asks for the topic's id and the partition's leader.
-func (s *shelf) look(ctx context.Context) error {
+func (s *cursorTopic) look(ctx context.Context) error {
 	resp, err := metadataOf([]string{s.topic}).RequestWith(ctx, s.client)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *shelf) look(ctx context.Context) error {
 }
 
 // make creates the topic. The brokers say how many replicas it has.
-func (s *shelf) make(ctx context.Context) error {
+func (s *cursorTopic) make(ctx context.Context) error {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = s.topic, 1, -1
@@ -161,7 +161,7 @@ func (s *shelf) make(ctx context.Context) error {
 const compact = "compact"
 
 // policy is the topic's cleanup.policy. Without compact cursors expire.
-func (s *shelf) policy(ctx context.Context) (string, error) {
+func (s *cursorTopic) policy(ctx context.Context) (string, error) {
 	req := kmsg.NewPtrDescribeConfigsRequest()
 	r := kmsg.NewDescribeConfigsRequestResource()
 	r.ResourceType, r.ResourceName, r.ConfigNames = kmsg.ConfigResourceTypeTopic, s.topic, []string{"cleanup.policy"}
@@ -186,7 +186,7 @@ func (s *shelf) policy(ctx context.Context) (string, error) {
 // last returns the last cursor of a key that was committed, nil if there is none. It reads to the
 // end of the partition as it is now, which may mean waiting for transactions of others: that of a
 // collector that was killed is open until the brokers end it.
-func (s *shelf) last(ctx context.Context, key string) (*cursor, error) {
+func (s *cursorTopic) last(ctx context.Context, key string) (*cursor, error) {
 	at, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (s *shelf) last(ctx context.Context, key string) (*cursor, error) {
 }
 
 // begin is the partition's first offset.
-func (s *shelf) begin(ctx context.Context) (int64, error) {
+func (s *cursorTopic) begin(ctx context.Context) (int64, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID = -1
 	t := kmsg.NewListOffsetsRequestTopic()
@@ -249,7 +249,7 @@ func (s *shelf) begin(ctx context.Context) (int64, error) {
 }
 
 // fetch asks the leader for what is committed from an offset on.
-func (s *shelf) fetch(ctx context.Context, at int64) (*kmsg.FetchResponseTopicPartition, error) {
+func (s *cursorTopic) fetch(ctx context.Context, at int64) (*kmsg.FetchResponseTopicPartition, error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID, req.MaxWaitMillis, req.MinBytes, req.MaxBytes, req.IsolationLevel = -1, 500, 1, 16<<20, 1
 	t := kmsg.NewFetchRequestTopic()

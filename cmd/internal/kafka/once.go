@@ -31,10 +31,10 @@ import (
 // once is a topic, exactly once.
 type once struct {
 	producer
-	me     *claim
-	key    []byte // of the cursor, and the transactional id
-	shelf  shelf
-	refuse collector.Refuse
+	me      *claim
+	key     []byte // of the cursor, and the transactional id
+	cursors cursorTopic
+	refuse  collector.Refuse
 
 	ctx    context.Context // of the transactions
 	cancel context.CancelFunc
@@ -69,7 +69,7 @@ func openOnce(s *settings, env *collector.OutputEnv, me *claim) (*once, error) {
 		kgo.RecordPartitioner(cursorFirst{s.partitioner(), s.txn.cursors})); err != nil {
 		return nil, err
 	}
-	o.shelf = shelf{client: o.client, topic: s.txn.cursors, create: s.create}
+	o.cursors = cursorTopic{client: o.client, topic: s.txn.cursors, create: s.create}
 	return o, nil
 }
 

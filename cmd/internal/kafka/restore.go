@@ -26,7 +26,7 @@ func (o *once) Restore(ctx context.Context, refuse collector.Refuse) (token []by
 	}
 	c, err := o.last(ctx)
 	if err != nil {
-		return nil, false, again(fmt.Errorf("kafka: topic %s: %w", o.shelf.topic, err))
+		return nil, false, again(fmt.Errorf("kafka: topic %s: %w", o.cursors.topic, err))
 	}
 	switch {
 	case c == nil:
@@ -36,11 +36,11 @@ func (o *once) Restore(ctx context.Context, refuse collector.Refuse) (token []by
 		return nil, false, o.me.lost
 	}
 	if token, err = c.token(); err != nil {
-		return nil, false, fmt.Errorf("kafka: topic %s: %w", o.shelf.topic, err)
+		return nil, false, fmt.Errorf("kafka: topic %s: %w", o.cursors.topic, err)
 	}
 	if c.ID != o.me.ID { // an older process that is alive learns by this that it is the older one
 		if err := o.take(ctx, token); err != nil {
-			return nil, false, again(fmt.Errorf("kafka: topic %s: %w", o.shelf.topic, err))
+			return nil, false, again(fmt.Errorf("kafka: topic %s: %w", o.cursors.topic, err))
 		}
 	}
 	o.me.made = true
@@ -73,17 +73,17 @@ func (o *once) init(ctx context.Context) error {
 
 // last reads the cursor.
 func (o *once) last(ctx context.Context) (*cursor, error) {
-	if err := o.shelf.find(ctx); err != nil {
+	if err := o.cursors.find(ctx); err != nil {
 		return nil, err
 	}
-	switch policy, err := o.shelf.policy(ctx); {
+	switch policy, err := o.cursors.policy(ctx); {
 	case err != nil:
-		codes.KafkaUnsure.Warn(o.env.Log, "nobody says whether the topic of cursors keeps them", "topic", o.shelf.topic,
+		codes.KafkaUnsure.Warn(o.env.Log, "nobody says whether the topic of cursors keeps them", "topic", o.cursors.topic,
 			"error", err)
 	case policy != compact:
 		return nil, fmt.Errorf("its cleanup.policy is %s: cursors would expire; set it to %s", policy, compact)
 	}
-	return o.shelf.last(ctx, string(o.key))
+	return o.cursors.last(ctx, string(o.key))
 }
 
 // take writes the cursor as this process's.
@@ -101,5 +101,5 @@ func (o *once) take(ctx context.Context, token []byte) error {
 func (o *once) record(token []byte) *kgo.Record {
 	// Never fails.
 	b, _ := json.Marshal(&cursor{Position: hex.EncodeToString(token), Output: o.env.Identity, process: o.me.process})
-	return &kgo.Record{Topic: o.shelf.topic, Key: o.key, Value: b}
+	return &kgo.Record{Topic: o.cursors.topic, Key: o.key, Value: b}
 }
