@@ -50,8 +50,8 @@ type recent struct {
 	first      int         // in queue
 	kept       int         // of queue
 	slabs      slabs
-	filling    *slab       // small chunks go there
-	stats      recentStats // but for what the others say
+	filling    *slab // small chunks go there
+	stats      recentStats
 }
 
 // milestone says how much had come when the journal's head was there.
@@ -363,18 +363,8 @@ func (r *recent) trim() {
 	r.slabs.trim()
 }
 
-// recentStats is a picture.
+// recentStats counts what became of chunks.
 type recentStats struct {
-	Items        int
-	Memory, Idle int64  // bytes; of these, those that nothing lies in
 	Hits, Misses uint64 // of get; misses where something durable lies behind, if only padding
 	Refused      uint64 // chunks for which there was no room: they are too large, or those that follow hold all of it
-}
-
-func (r *recent) picture() recentStats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.stats
-	s.Items, s.Memory, s.Idle = r.kept, r.slabs.memory, r.slabs.idle
-	return s
 }

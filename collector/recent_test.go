@@ -552,3 +552,16 @@ func BenchmarkRecent(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*16), "ns/chunk")
 	})
 }
+
+// recentPicture is what a recent has at one moment.
+type recentPicture struct {
+	recentStats
+	Items        int
+	Memory, Idle int64 // bytes; of these, those that nothing lies in
+}
+
+func (r *recent) picture() recentPicture {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return recentPicture{r.stats, r.kept, r.slabs.memory, r.slabs.idle}
+}

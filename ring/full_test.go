@@ -36,6 +36,33 @@ func readAll(t *testing.T, r *Ring, a *tally) (last uint64) {
 	}
 }
 
+// peek is the key of the record that Next would return. After ok=false any record that comes later
+// has a larger key than all that Next has returned.
+func (r *reader) peek() (key uint64, ok bool, err error) {
+	for {
+		if r.rescue != nil {
+			if key, ok := r.rescue.peek(); ok {
+				return key, true, nil
+			}
+			return 0, false, r.life.Failed()
+		}
+		if r.life.over.Load() == overFailed {
+			r.startRescue()
+			continue
+		}
+		i := r.pick()
+		if i < 0 {
+			if err := r.sync(); err != nil {
+				continue
+			}
+			if i = r.pick(); i < 0 {
+				return 0, false, nil
+			}
+		}
+		return r.follow[i].key, true, nil
+	}
+}
+
 // TestFull fills a ring from one goroutine to the last segment but the reserve, uses that, and
 // makes room by a cut, and by a mark's end.
 func TestFull(t *testing.T) {

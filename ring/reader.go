@@ -52,33 +52,6 @@ func (r *reader) Next() (rec Record, ok bool, err error) {
 	}
 }
 
-// peek is the key of the record that Next would return. After ok=false any record that comes later
-// has a larger key than all that Next has returned.
-func (r *reader) peek() (key uint64, ok bool, err error) {
-	for {
-		if r.rescue != nil {
-			if key, ok := r.rescue.peek(); ok {
-				return key, true, nil
-			}
-			return 0, false, r.life.Failed()
-		}
-		if r.life.over.Load() == overFailed {
-			r.startRescue()
-			continue
-		}
-		i := r.pick()
-		if i < 0 {
-			if err := r.sync(); err != nil {
-				continue
-			}
-			if i = r.pick(); i < 0 {
-				return 0, false, nil
-			}
-		}
-		return r.follow[i].key, true, nil
-	}
-}
-
 // Sleep announces that the reader is going to sleep: from now on the first Append calls wake, once.
 // With ready=true there is something to be read already, and wake is not called for it.
 // (ready=false while there are records whose turn is not certain: the appender that makes it so
