@@ -5,7 +5,6 @@ package spillway
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/record"
@@ -71,16 +70,8 @@ func (c *core) appendHead(b []byte, level slog.Level) []byte {
 	return msgpack.AppendString(b, slog.MessageKey)
 }
 
-// timeOf returns the time of the event for its append, and lets that use the reading of the clock
-// in it.
-func (e *encoder) timeOf(t time.Time) int64 {
-	e.hint.Read(t)
-	return nanos(t)
-}
-
-// emit logs one leveled event. at is its time, nil now; pc the place of the call, or 0; more are
-// further attributes.
-func (l *Logger) emit(ctx context.Context, level slog.Level, at *time.Time, pc uintptr, msg string, attrs,
+// emit logs one leveled event. pc is the place of the call, or 0; more are further attributes.
+func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr, msg string, attrs,
 	more []slog.Attr,
 ) error {
 	c := l.c
@@ -119,10 +110,6 @@ func (l *Logger) emit(ctx context.Context, level slog.Level, at *time.Time, pc u
 		attrs, more = more, nil
 	}
 	b = l.finish(s, b, len(c.tagged), n, k)
-	t := int64(ring.Now)
-	if at != nil {
-		t = e.timeOf(*at)
-	}
 	err := c.append(ctx, e, t, level >= c.keep.Level(), b)
 	c.done(e, b)
 	return err

@@ -92,7 +92,7 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 	b = l.finish(s, b, len(c.tagged), n, k+pairs)
 	t := int64(ring.Now)
 	if !ev.Time.IsZero() {
-		t = e.timeOf(ev.Time)
+		t = nanos(ev.Time)
 	}
 	err := c.append(ctx, e, t, ev.Level >= c.keep.Level(), b)
 	c.done(e, b)

@@ -29,7 +29,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error { //nolint:goc
 		ctx = context.Background()
 	}
 	attrs, more := record.AttrsOf(&r)
-	return h.l.emit(ctx, r.Level, &r.Time, r.PC, r.Message, attrs, more)
+	return h.l.emit(ctx, r.Level, nanos(r.Time), r.PC, r.Message, attrs, more)
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler { return handler{h.l.With(attrs...)} }

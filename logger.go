@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/record"
+	"github.com/spillwaylog/spillway/ring"
 )
 
 // A Logger logs to one destination. [Open], [Discard] and [NewTest] return one. Its methods may be
@@ -139,7 +140,7 @@ func (l *Logger) log(ctx context.Context, level slog.Level, msg string, attrs []
 	if l.c.source != NoSource {
 		pc = caller(2)
 	}
-	_ = l.emit(ctx, level, nil, pc, msg, attrs, nil) // counted
+	_ = l.emit(ctx, level, ring.Now, pc, msg, attrs, nil) // counted
 }
 
 // With returns a logger whose events have these attributes, too.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"log"
 	"log/slog"
+
+	"github.com/spillwaylog/spillway/ring"
 )
 
 // StdLogger returns a log.Logger each message of which is logged at level, for code that prints. It
@@ -35,5 +37,5 @@ func (w stdWriter) Write(p []byte) (int, error) {
 		pc = caller(3) // Write is called by (*log.Logger).output, that by Print, that by the one that is wanted
 	}
 	msg := string(bytes.TrimSuffix(p, []byte{'\n'}))
-	return len(p), w.l.emit(context.Background(), w.level, nil, pc, msg, nil, nil)
+	return len(p), w.l.emit(context.Background(), w.level, ring.Now, pc, msg, nil, nil)
 }

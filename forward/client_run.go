@@ -237,6 +237,10 @@ const smallEntries = 8 << 10
 // ready.
 func (c *Client) write(l *link) {
 	c.mu.Lock()
+	if l.err != nil || c.closed { // by now; run sees to it
+		c.unlock()
+		return
+	}
 	batch, unready := c.batchLocked(l)
 	if len(batch) == 0 {
 		if unready != nil {

@@ -154,15 +154,25 @@ func (y *syncer) Flush(ctx context.Context, p Position) error {
 
 // write hands batches that takeToWriteLocked gave to the kernel.
 func (y *syncer) write(batches []*batch) error {
-	var err error
-	n := 0
-	for ; n < len(batches) && err == nil; n++ {
-		if err = y.writeBatch(batches[n]); err != nil {
-			break
-		}
-	}
+	n, err := y.writeAll(batches)
 	y.mu.Lock()
 	defer y.mu.Unlock()
+	return y.wroteLocked(batches, n, err)
+}
+
+// writeAll writes batches up to the first that fails, and returns how many it wrote. wroteLocked
+// follows.
+func (y *syncer) writeAll(batches []*batch) (n int, err error) {
+	for ; n < len(batches); n++ {
+		if err := y.writeBatch(batches[n]); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// wroteLocked notes what writeAll has written, and lets others write. With mu held.
+func (y *syncer) wroteLocked(batches []*batch, n int, err error) error {
 	y.writing = false
 	for _, b := range batches[:n] {
 		s := b.seg
@@ -206,14 +216,19 @@ func (y *syncer) flush() error {
 	to := y.endLocked()
 	y.flyingTo = to
 	y.endClaimLocked()
-	batches := y.takeToWriteLocked()
-	y.mu.Unlock()
-	if len(batches) > 0 {
-		if err := y.write(batches); err != nil {
+	if batches := y.takeToWriteLocked(); batches != nil {
+		y.mu.Unlock()
+		n, err := y.writeAll(batches)
+		y.mu.Lock()
+		if err = y.wroteLocked(batches, n, err); err != nil {
+			y.mu.Unlock()
 			return err
 		}
 	}
-	unsynced, some := y.beginSync(to)
+	// Under the same hold: who writes between would have the next sync find nothing to do, and what
+	// that copies of the last page would not be synced.
+	unsynced, some := y.beginSyncLocked(to)
+	y.mu.Unlock()
 	if !some {
 		return nil
 	}
@@ -233,11 +248,9 @@ func (y *syncer) flush() error {
 	return nil
 }
 
-// beginSync notes which segments a sync up to a position covers, and how many bytes. some is false
-// when everything up to there is durable already.
-func (y *syncer) beginSync(to Position) (unsynced int64, some bool) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
+// beginSyncLocked notes which segments a sync up to a position covers, and how many bytes. some is
+// false when everything up to there is durable already. With mu held.
+func (y *syncer) beginSyncLocked(to Position) (unsynced int64, some bool) {
 	y.lazyAt = time.Time{}
 	if y.endLocked() > to {
 		y.syncSometimeLocked()
@@ -253,7 +266,7 @@ func (y *syncer) beginSync(to Position) (unsynced int64, some bool) {
 	return y.unsynced, true
 }
 
-// endSync notes what beginSync said as durable, and closes what is full.
+// endSync notes what beginSyncLocked said as durable, and closes what is full.
 func (y *syncer) endSync(to Position, unsynced int64, took time.Duration) {
 	y.mu.Lock()
 	y.syncs++
@@ -279,7 +292,7 @@ func (y *syncer) endSync(to Position, unsynced int64, took time.Duration) {
 	y.filled = y.filled[:0]
 }
 
-// syncFailed notes that what beginSync said is not durable.
+// syncFailed notes that what beginSyncLocked said is not durable.
 func (y *syncer) syncFailed(took time.Duration, err error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -14,10 +14,9 @@ import (
 const Now = math.MinInt64
 
 // Append copies p into the ring and returns the record's key: monotonic nanoseconds since the
-// ring's birth, larger than that of any record whose Append had returned before, or before what
-// [Hint.Read] was told was read. t is the record's time in Unix nanoseconds, or [Now]. It allocates
-// nothing and does not wait. With an error, which wraps [ErrFull], [ErrTooLarge], [ErrClosed] or
-// [ErrFailed], nothing was appended.
+// ring's birth, larger than that of any record whose Append had returned before. t is the record's
+// time in Unix nanoseconds, or [Now]. It allocates nothing and does not wait. With an error, which
+// wraps [ErrFull], [ErrTooLarge], [ErrClosed] or [ErrFailed], nothing was appended.
 func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
 	if int64(len(p)) > r.head.maxRec {
 		return 0, r.tooLarge(len(p))
@@ -29,8 +28,7 @@ func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
 			return 0, r.overErr()
 		}
 	}
-	key, err = r.add(l, uint16(h.lane), int64(old>>1), t, h.taken(), p)
-	if err != nil && errors.Is(err, ErrFull) && r.few() {
+	if key, err = r.add(l, uint16(h.lane), int64(old>>1), t, p); err != nil && errors.Is(err, ErrFull) && r.few() {
 		return r.addElsewhere(h, t, p)
 	}
 	return key, err
@@ -52,7 +50,7 @@ func (r *Ring) addElsewhere(h *Hint, t int64, p []byte) (key uint64, err error) 
 			}
 			if l.seg != 0 && int64(old>>1)+need <= l.limit {
 				h.lane = uint8(i)
-				return r.add(l, uint16(i), int64(old>>1), t, 0, p)
+				return r.add(l, uint16(i), int64(old>>1), t, p)
 			}
 			r.putBack(l, old)
 		}
@@ -65,7 +63,7 @@ func (r *Ring) addElsewhere(h *Hint, t int64, p []byte) (key uint64, err error) 
 		return 0, r.overErr()
 	}
 	l.begin = true
-	return r.add(l, uint16(h.lane), int64(old>>1), t, 0, p)
+	return r.add(l, uint16(h.lane), int64(old>>1), t, p)
 }
 
 // AppendReserved is Append that may use the segment that all others leave free. It is slower, and
@@ -79,18 +77,21 @@ func (r *Ring) AppendReserved(t int64, p []byte) (key uint64, err error) {
 	if !ok {
 		return 0, r.overErr()
 	}
-	return r.add(l, reserved, int64(old>>1), t, 0, p)
+	return r.add(l, reserved, int64(old>>1), t, p)
 }
 
-// add writes a record into a lane that is the caller's, and lets it go. read is of a Hint, or 0.
-func (r *Ring) add(l *lane, n uint16, tail, t, read int64, p []byte) (key uint64, err error) {
+// add writes a record into a lane that is the caller's, and lets it go.
+func (r *Ring) add(l *lane, n uint16, tail int64, t int64, p []byte) (key uint64, err error) {
+	// Only now, when the lane is seen to be busy: the reader reads its clock before it looks at the
+	// lanes, so a lane that it sees idle can bring nothing older than that.
 	if r.over.Load() != 0 && !r.takes(n) {
 		r.release(l, tail)
 		return 0, r.overErr()
 	}
-	// Only now, when the lane is seen to be busy: the reader reads its clock, and stores that,
-	// before it looks at the lanes. So a lane that it sees idle can bring nothing older than that.
-	key = r.clock.key(read, l.last)
+	key = r.clock.now()
+	for key <= l.last {
+		key = r.clock.now()
+	}
 	need := recordHeader + align8(int64(len(p)))
 	off := tail
 	if off+need > l.limit {

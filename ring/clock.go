@@ -3,7 +3,6 @@
 package ring
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 )
@@ -20,46 +19,16 @@ const coarseStep = 50 * time.Nanosecond
 type clock struct {
 	base   time.Time
 	coarse bool
-	since  int64        // from epoch to base; if coarse, so much that no reading of others counts
 	wall   atomic.Int64 // Unix nanoseconds at key 0; written by Anchor
 	_      [64]byte
-	looked atomic.Uint64 // what the reader read before it last looked at the lanes
 	last   atomic.Uint64 // if coarse: the last reading
-	_      [48]byte
+	_      [56]byte
 }
 
 func (c *clock) start() {
 	c.base = time.Now()
 	c.wall.Store(c.base.UnixNano())
-	if c.coarse = isCoarse(c.base); c.coarse {
-		c.since = math.MinInt64
-	} else {
-		c.since = int64(c.base.Sub(epoch))
-	}
-}
-
-// epoch is what readings in a Hint count from. It is earlier than any ring.
-var epoch = time.Now()
-
-// maxAge is how old a reading may be that is taken in place of one of the ring's own, and by how
-// much one can be ahead of the clock, if its owner has changed it.
-const maxAge = uint64(256 * time.Millisecond)
-
-// key is what an appender gives its record when it has its lane, the last key of which is last: the
-// reading that it brought, if that is later than what the reader has looked at, else the clock's.
-func (c *clock) key(read int64, last uint64) uint64 {
-	if read != 0 {
-		if k := uint64(read-c.since) + 1; k-c.looked.Load()-1 < maxAge && k > last {
-			return k
-		}
-	}
-	k := c.now()
-	for ; k <= last; k = c.now() {
-		if last-k > uint64(time.Microsecond) {
-			return last + 1 // the last record's reading was ahead of the clock
-		}
-	}
-	return k
+	c.coarse = isCoarse(c.base)
 }
 
 // isCoarse says that two readings in a row can be equal, and that the clock moves by so much when

@@ -133,15 +133,7 @@ func TestConcurrent(t *testing.T) {
 						size = rnd.IntN(20_000)
 					}
 					buf = payload(buf, w, n, size)
-					h := &hints[rnd.IntN(3)]
-					switch rnd.IntN(8) {
-					case 0: // the reader may look at the lanes meanwhile
-						h.Read(time.Now())
-						runtime.Gosched()
-					case 1, 2, 3:
-						h.Read(time.Now())
-					}
-					key, err := r.Append(h, int64(n), buf)
+					key, err := r.Append(&hints[rnd.IntN(3)], int64(n), buf)
 					switch {
 					case errors.Is(err, ErrFull):
 						select {

@@ -23,10 +23,9 @@
 //
 //   - When Append returned nil, the record outlives the process, whatever kills it, as long as the
 //     file's memory does.
-//   - Next returns records in the order of keys. If one append returned before another began, or
-//     before its caller read the clock for it (see [Hint.Read]), the first has the lower key, also
-//     when a goroutine changes lanes. A record becomes visible late, when an older one may still
-//     come, but never out of turn.
+//   - Next returns records in the order of keys. If one append returned before another began, the
+//     first has the lower key, also when a goroutine changes lanes. A record becomes visible late,
+//     when an older one may still come, but never out of turn.
 //   - Append allocates nothing and does not wait for other appenders. It makes no system call,
 //     unless it is faster than the goroutine that gets memory ahead: then it asks for 64 KiB
 //     itself. Before it is refused it looks again for as long as that goroutine has segments, 10 ms
@@ -156,8 +155,6 @@
 //
 //   - The clock is read after the lane was taken, and the reader reads its clock before it looks at
 //     the lanes. Only for that reason nothing older can come from a lane that the reader sees idle.
-//     A reading that a caller brings (Hint.Read) is taken if it is later than what the reader has
-//     stored: either the appender sees that, or the reader sees the lane busy.
 //   - The fast path looks whether the ring takes appends only when it has the lane. So a ring is
 //     closed by taking all lanes and keeping them.
 //   - The live reader needs no commit words: it knows from the lane's state how far it may read.

@@ -86,11 +86,7 @@ func killedChild() error {
 				}
 				buf = payload(buf, w, n, size)
 				for {
-					h := &h[rnd.IntN(2)]
-					if n%3 == 0 {
-						h.Read(time.Now())
-					}
-					_, err := r.Append(h, int64(n), buf)
+					_, err := r.Append(&h[rnd.IntN(2)], int64(n), buf)
 					if err == nil {
 						break
 					}

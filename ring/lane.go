@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
 )
 
@@ -65,24 +64,10 @@ func newLanes() *[maxLanes]lane {
 	return (*[maxLanes]lane)(unsafe.Add(at, -uintptr(at)%unsafe.Sizeof(lane{})))
 }
 
-// Hint is what an appender knows beforehand: which lane it used last, and what [Hint.Read] was
-// told. The zero value is ready. It must not be used by two goroutines at once; keep it beside what
-// is pooled for a core anyway.
+// Hint remembers which lane an appender used last. The zero value is ready. It must not be used by
+// two goroutines at once; keep it beside what is pooled for a core anyway.
 type Hint struct {
 	lane uint8
-	read int64 // nanoseconds since epoch; 0: nothing
-}
-
-// Read gives the next Append, and no other, a reading of the clock that the caller has made anyway:
-// what [time.Now] returned. It becomes the record's key, unless it is old, and saves a reading. One
-// that was put ahead of the clock keeps its record from the reader until then, 256 ms at most.
-func (h *Hint) Read(t time.Time) { h.read = int64(t.Sub(epoch)) }
-
-// taken returns what Read was told, for one Append.
-func (h *Hint) taken() int64 {
-	read := h.read
-	h.read = 0
-	return read
 }
 
 // try takes the lane if it is not taken.

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
-
-	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // TestLaneAlone: no two lanes share a pair of cache lines.
@@ -145,81 +143,6 @@ func TestCoarse(t *testing.T) {
 	})
 }
 
-// TestReading: a reading of the clock that the caller has made becomes the key, unless an older
-// record than what the reader has looked at would come of it.
-func TestReading(t *testing.T) {
-	r := mustOpen(t, nil)
-	needs.Have(t, !r.clock.coarse, "the clock moves in steps of more than %v", coarseStep)
-	var h Hint
-	var a tally
-	n := uint32(0)
-	add := func(at time.Time) (key uint64) {
-		t.Helper()
-		h.Read(at)
-		key, err := r.Append(&h, Now, payload(nil, 0, n, 20))
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-		return key
-	}
-	keyAt := func(at time.Time) uint64 { return uint64(at.Sub(r.clock.base)) + 1 }
-	at := time.Now()
-	if key := add(at); key != keyAt(at) {
-		t.Errorf("key %d of the reading %d", key, keyAt(at))
-	}
-	from := r.Horizon()
-	if key, err := r.Append(&h, Now, payload(nil, 0, n, 20)); err != nil || key < from {
-		t.Errorf("%v, or key %d from before %d: the reading counts twice", err, key, from)
-	}
-	n++
-	late := time.Now()
-	if readAll(t, r, &a); a.count != int(n) {
-		t.Fatalf("%d records", a.count)
-	}
-	for _, at := range []time.Time{
-		late,
-		{},
-		r.clock.base, time.Unix(0, 0), late.Add(time.Hour), late.Add(-time.Hour),
-		late.AddDate(200, 0, 0), late.AddDate(-200, 0, 0), late.AddDate(2000, 0, 0),
-	} {
-		from := r.Horizon()
-		if key := add(at); key < from || key > r.Horizon() {
-			t.Errorf("%v: key %d is not of %d to now", at, key, from)
-		}
-	}
-	if readAll(t, r, &a); a.count != int(n) {
-		t.Errorf("%d records of %d", a.count, n)
-	}
-}
-
-// TestReadingAhead: a reading that its owner has put ahead of the clock neither fails the ring nor
-// makes appends wait; its record comes when its time has.
-func TestReadingAhead(t *testing.T) {
-	r := mustOpen(t, nil)
-	needs.Have(t, !r.clock.coarse, "the clock moves in steps of more than %v", coarseStep)
-	var a tally
-	readAll(t, r, &a) // looks at the lanes now
-	var h Hint
-	h.Read(time.Now().Add(100 * time.Millisecond))
-	last := uint64(0)
-	for n := range uint32(100) {
-		key, err := r.Append(&h, Now, payload(nil, 0, n, 20))
-		if err != nil || key <= last {
-			t.Fatal(key, last, err)
-		}
-		last = key
-	}
-	for a.count < 100 {
-		if readAll(t, r, &a); a.count < 100 && !r.Sleep() {
-			t.Fatalf("%d records, and the reader would sleep", a.count)
-		}
-	}
-	if now := r.Horizon(); now <= last {
-		t.Errorf("records up to key %d came at %d", last, now)
-	}
-}
-
 // TestWallTime: a record without a time of its own has the wall time at its append, also after the
 // system's clock was set.
 func TestWallTime(t *testing.T) {
@@ -267,7 +190,7 @@ func TestBornBusy(t *testing.T) {
 			t.Fatal("out of turn")
 		}
 	}
-	if _, err := r.add(l, uint16(slow.lane), int64(old>>1), Now, 0, payload(nil, 0, 1, 20)); err != nil {
+	if _, err := r.add(l, uint16(slow.lane), int64(old>>1), Now, payload(nil, 0, 1, 20)); err != nil {
 		t.Fatal(err)
 	}
 	if readAll(t, r, &a); a.count != 2 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,8 +14,7 @@ import (
 // goroutine alone has it.
 //
 // The reader first reads its clock, T, then looks at the lanes. A lane that it sees idle can bring
-// nothing older than T any more: an appender reads its clock after it has made the lane busy, and
-// an earlier reading, which a Hint may have, it takes only if that is later than the last T. A
+// nothing older than T any more, for an appender reads its clock after it has made the lane busy. A
 // lane that it sees busy can bring one record that is older: not older, though, than the last time
 // the lane was seen idle, nor than the last record read from it. The smallest of these is the
 // bound; below it, everything there is can be seen, so the merged order is final. Where a lane ends
@@ -28,9 +28,10 @@ type merge struct {
 	retired  *retired
 
 	follow    [maxLanes]follower
-	ready     []uint16 // lanes with something to be read
-	bound     uint64   // what has a lower key has all been seen
-	previous  uint64   // the clock when all lanes were last looked at
+	ready     []uint16      // lanes with something to be read
+	bound     uint64        // what has a lower key has all been seen
+	previous  uint64        // the clock when all lanes were last looked at
+	looked    atomic.Uint64 // stored between the reading of the clock and the looks at the lanes
 	sweepNext uint64
 
 	returned      uint64 // by Next, those of a rescue, too
@@ -153,7 +154,7 @@ func (m *merge) turnPageLocked(i int) {
 func (m *merge) sync() error {
 	now := m.clock.now()
 	// The store cannot be made before the clock was read, nor the loads before the store.
-	m.clock.looked.Store(now)
+	m.looked.Store(now)
 	m.bound = now
 	var bad error
 	fault := m.memory.touch(func() {
@@ -200,7 +201,7 @@ func (m *merge) look(i int, now uint64) error {
 		}
 	}
 	if !none {
-		if f.key > now+maxAge { // it was there before the clock was read
+		if f.key > now { // it was there before the clock was read
 			return overwritten(f.pos)
 		}
 		return nil
@@ -209,17 +210,6 @@ func (m *merge) look(i int, now uint64) error {
 		m.ready = append(m.ready, uint16(i))
 	}
 	return m.advance(i)
-}
-
-// awaitDue waits a moment if the keys of all that can be read are ahead of the clock.
-func (m *merge) awaitDue() {
-	next := uint64(math.MaxUint64)
-	for _, i := range m.ready {
-		next = min(next, m.follow[i].key)
-	}
-	if next > m.bound+uint64(time.Millisecond) {
-		<-time.After(time.Millisecond)
-	}
 }
 
 // anyBusy says that a lane was busy when last looked at.

@@ -73,7 +73,6 @@ func (r *reader) Sleep() (ready bool) {
 				return false
 			}
 			// There are records, none of which was appended before the clock's present reading.
-			r.awaitDue()
 		case r.life.sawBusy.Load() != 0:
 			return false // the holder of the lane calls wake
 		default:

@@ -138,9 +138,6 @@ func TestKillOrderedChild(t *testing.T) {
 			var b []byte
 			for n := uint32(0); n < 1<<20; n++ {
 				b = event{"t" + strconv.Itoa(tags.IntN(p.Tags)), id, n}.payload(b[:0], int(n%20))
-				if n%3 == 0 { // as slog's events do
-					h.Read(time.Now())
-				}
 				if err := m.Append(context.Background(), &h, ring.Now, false, b); err != nil {
 					return
 				}

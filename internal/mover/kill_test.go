@@ -170,9 +170,6 @@ func TestKillChild(t *testing.T) {
 			var b []byte
 			for n := uint32(0); n < 1<<20; n++ {
 				b = event{"t" + strconv.Itoa(int(id+n/1000)%3), id, n}.payload(b[:0], 20+int(n%300))
-				if n%3 == 0 { // as slog's events do
-					h.Read(time.Now())
-				}
 				if err := m.Append(context.Background(), &h, ring.Now, false, b); err != nil {
 					return
 				}
