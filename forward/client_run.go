@@ -237,19 +237,15 @@ const smallEntries = 8 << 10
 // ready.
 func (c *Client) write(l *link) {
 	c.mu.Lock()
-	if l.err != nil || c.closed { // by now; run sees to it
+	batch, unready := c.batchLocked(l)
+	switch {
+	case l.err != nil || c.closed || len(batch) == 0 && unready == nil: // by now; run sees to it
 		c.unlock()
 		return
-	}
-	batch, unready := c.batchLocked(l)
-	if len(batch) == 0 {
-		if unready != nil {
-			unready.busy = true
-		}
+	case unready != nil:
+		unready.busy = true
 		c.unlock()
-		if unready != nil {
-			c.prepare(unready)
-		}
+		c.prepare(unready)
 		return
 	}
 	first := c.sent == 0

@@ -235,17 +235,17 @@ func (y *syncer) flush() error {
 	began := time.Now()
 	err := y.syncFiles(s, copied)
 	took := time.Since(began)
+	if err == nil {
+		y.opt.Synced(took)
+		if copied {
+			s.slot ^= 1
+		}
+	}
+	y.endSync(to, unsynced, took, err)
 	if err != nil {
-		y.syncFailed(took, err)
 		y.keep()
-		return err
 	}
-	y.opt.Synced(took)
-	if copied {
-		s.slot ^= 1
-	}
-	y.endSync(to, unsynced, took)
-	return nil
+	return err
 }
 
 // beginSyncLocked notes which segments a sync up to a position covers, and how many bytes. some is
@@ -266,11 +266,20 @@ func (y *syncer) beginSyncLocked(to Position) (unsynced int64, some bool) {
 	return y.unsynced, true
 }
 
-// endSync notes what beginSyncLocked said as durable, and closes what is full.
-func (y *syncer) endSync(to Position, unsynced int64, took time.Duration) {
+// endSync notes what beginSyncLocked said as durable, and closes what is full; or, with an error,
+// that it is not.
+func (y *syncer) endSync(to Position, unsynced int64, took time.Duration, err error) {
 	y.mu.Lock()
 	y.syncs++
 	y.syncTime += took
+	if err != nil {
+		for _, s := range y.syncing {
+			y.markDirtyLocked(s)
+		}
+		y.failLocked(fmt.Errorf("journal: sync: %w", err))
+		y.mu.Unlock()
+		return
+	}
 	for _, s := range y.syncing {
 		s.clean = s.flying
 		if s != y.seg && s.clean >= s.end.Load() && s.file != nil {
@@ -290,18 +299,6 @@ func (y *syncer) endSync(to Position, unsynced int64, took time.Duration) {
 		_ = f.Close() // everything in it is durable
 	}
 	y.filled = y.filled[:0]
-}
-
-// syncFailed notes that what beginSyncLocked said is not durable.
-func (y *syncer) syncFailed(took time.Duration, err error) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.syncs++
-	y.syncTime += took
-	for _, s := range y.syncing {
-		y.markDirtyLocked(s)
-	}
-	y.failLocked(fmt.Errorf("journal: sync: %w", err))
 }
 
 // syncFiles makes what was written to the segments in y.syncing durable, together with a copy of

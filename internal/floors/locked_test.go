@@ -14,8 +14,8 @@ import (
 )
 
 // TestLocked: no function lets go of a lock that its caller holds. What a function does with a
-// field mu begins with taking it; only a method named unlock, which is called in place of that of
-// the field, may begin otherwise.
+// field mu begins with taking it; only a method named lock or unlock, which is called in place of
+// that of the field, may begin otherwise. (Tests may take what has such methods by a helper.)
 func TestLocked(t *testing.T) {
 	top := repository(t)
 	files := token.NewFileSet()
@@ -27,6 +27,7 @@ func TestLocked(t *testing.T) {
 		if filepath.Ext(path) != ".go" {
 			return nil
 		}
+		test := strings.HasSuffix(path, "_test.go")
 		f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
@@ -35,11 +36,11 @@ func TestLocked(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				if n.Body != nil && n.Name.Name != "unlock" {
-					locks += lockedFirst(t, files, n.Name.Name, n.Body)
+				if name := n.Name.Name; n.Body != nil && name != "lock" && name != "unlock" {
+					locks += lockedFirst(t, files, name, n.Body, test)
 				}
 			case *ast.FuncLit:
-				locks += lockedFirst(t, files, "a function literal", n.Body)
+				locks += lockedFirst(t, files, "a function literal", n.Body, test)
 			}
 			return true
 		})
@@ -55,7 +56,7 @@ func TestLocked(t *testing.T) {
 
 // lockedFirst fails the test for each mutex that a body unlocks before it locks it, and returns how
 // many it has. A function literal in it is a body of its own.
-func lockedFirst(t *testing.T, files *token.FileSet, name string, body *ast.BlockStmt) int {
+func lockedFirst(t *testing.T, files *token.FileSet, name string, body *ast.BlockStmt, test bool) int {
 	seen := map[string]bool{}
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -66,14 +67,17 @@ func lockedFirst(t *testing.T, files *token.FileSet, name string, body *ast.Bloc
 		if !ok {
 			return true
 		}
-		mutex := types.ExprString(method.X)
+		mutex, does := types.ExprString(method.X), method.Sel.Name
+		if (does == "lock" || does == "unlock") && len(call.Args) == 0 && !test {
+			mutex += ".mu"
+		}
 		if !strings.HasSuffix(mutex, "mu") || seen[mutex] {
 			return true
 		}
-		switch method.Sel.Name {
-		case "Unlock", "RUnlock":
+		switch does {
+		case "Unlock", "RUnlock", "unlock":
 			t.Errorf("%v: %s unlocks %s, which it has not locked", files.Position(call.Pos()), name, mutex)
-		case "Lock", "RLock", "TryLock":
+		case "Lock", "RLock", "TryLock", "lock":
 		default:
 			return true
 		}

@@ -101,7 +101,8 @@ func kafkaSpeed(t *testing.T, cluster brokers) {
 	}
 	for _, way := range ways {
 		rig.Figure(t, "%s: %d events, %.2f CPU s per million, %.2f times idempotent's in the same round, "+
-			"%.2f of the broker, %.0f events/s, %.2f of franz-go's in the same round, medians of %d", way, events,
+			"%.2f of the broker, %.0f events/s, %.2f of franz-go's in the same round, medians of %d",
+			way, events,
 			median(func(round int) float64 { return all[way][round].cpu }),
 			median(func(round int) float64 { return all[way][round].cpu / all["idempotent"][round].cpu }),
 			median(func(round int) float64 { return all[way][round].broker }),

@@ -78,8 +78,8 @@ func (o *once) last(ctx context.Context) (*cursor, error) {
 	}
 	switch policy, err := o.cursors.policy(ctx); {
 	case err != nil:
-		codes.KafkaUnsure.Warn(o.env.Log, "nobody says whether the topic of cursors keeps them", "topic", o.cursors.topic,
-			"error", err)
+		codes.KafkaUnsure.Warn(o.env.Log, "nobody says whether the topic of cursors keeps them",
+			"topic", o.cursors.topic, "error", err)
 	case policy != compact:
 		return nil, fmt.Errorf("its cleanup.policy is %s: cursors would expire; set it to %s", policy, compact)
 	}
