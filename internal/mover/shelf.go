@@ -58,6 +58,18 @@ func (s *shelf) put(j *spillJob) (sp *spill.Spill, stored bool, err error) {
 	return sp, true, err
 }
 
+// takeBack takes away the own spill where the job made it and the mover has ended meanwhile. All
+// that is in it is under marks in a ring in shared memory, whose successor may have looked for
+// spills before this one was there: it would be read by the one after, and come twice. What was in
+// plain memory is nowhere else, and stays.
+func (s *shelf) takeBack(j *spillJob) {
+	if s.own == nil || s.own == j.to || s.rings.cur.Load().Ring.Path() == "" {
+		return
+	}
+	s.report(s.own.Discard())
+	s.own = nil
+}
+
 // makeBefore makes a spill that successors read before the own one, before what is in the ring, and
 // behind those that were made like this before it: they go by age, and a ring is as old as its
 // process.

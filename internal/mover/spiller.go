@@ -82,7 +82,9 @@ func (s *spiller) toDisk(flights []*flight) {
 	s.disk.do("writing to "+s.cfg.Dir, func() {
 		sp, stored, err := s.shelf.put(j)
 		all, some := s.shelf.removed(sp)
-		s.mail.post(func() { s.spilled(j, sp, stored && !some, err, all, some) })
+		if !s.mail.post(func() { s.spilled(j, sp, stored && !some, err, all, some) }) {
+			s.shelf.takeBack(j)
+		}
 	})
 }
 

@@ -77,11 +77,7 @@ func (f *Folder) discover(rings []string, until time.Time) (found []*Spill, miss
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if f.in == nil {
-				f.sweep(sp.Dir)
-			} else {
-				f.finish(d.Name)
-			}
+			f.abandoned(sp.Dir)
 			continue
 		case err != nil:
 			leave(err, true)
@@ -94,7 +90,11 @@ func (f *Folder) discover(rings []string, until time.Time) (found []*Spill, miss
 			continue
 		}
 		sp.Made, sp.Paired = who.Made, slices.Contains(rings, of)
-		if err := f.openOrphan(sp, until); err != nil {
+		switch err := f.openOrphan(sp, until); {
+		case errors.Is(err, errDisowned):
+			f.abandoned(sp.Dir)
+			continue
+		case err != nil:
 			leave(err, !errors.Is(err, journal.ErrLocked))
 			continue
 		}
@@ -112,15 +112,34 @@ func (f *Folder) discover(rings []string, until time.Time) (found []*Spill, miss
 // lockPatience is how long one Discover waits for locks.
 const lockPatience = 20 * retryAfter
 
+var errDisowned = errors.New("spill: its owner has taken it away")
+
 // openOrphan opens a spill that may belong to an adopted ring: then its owner is dead, but the
-// kernel need not have let go of all its locks yet.
+// kernel need not have let go of all its locks yet; or its owner has closed, but a disk that was
+// slow still has the spill, and it is taken away when that comes back.
 func (f *Folder) openOrphan(sp *Spill, until time.Time) error {
 	for {
 		err := f.open(sp)
+		if _, owner := f.readOwner(sp.Dir); errors.Is(owner, fs.ErrNotExist) {
+			if err == nil {
+				sp.gone.Store(true)
+				_ = sp.close() // nothing was written
+			}
+			return errDisowned
+		}
 		if !sp.Paired || time.Now().After(until) || !errors.Is(err, journal.ErrLocked) || f.over() {
 			return err
 		}
 		f.pause()
+	}
+}
+
+// abandoned removes a folder without an owner's file, if nothing in it matters.
+func (f *Folder) abandoned(dir string) {
+	if f.in == nil {
+		f.sweep(dir)
+	} else {
+		f.finish(filepath.Base(dir))
 	}
 }
 
