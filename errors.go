@@ -89,7 +89,7 @@ func (p plain) Unwrap() error { return p.err }
 var inside = func() *strings.Replacer {
 	var pairs []string
 	for _, name := range []string{
-		"await", "codes", "credentials", "files", "follow", "letters", "lines", "mover", "output", "record",
+		"await", "codes", "credentials", "fifo", "files", "follow", "letters", "lines", "mover", "output", "record",
 		"spill", "step", "successor", "urls", "window", "within",
 	} {
 		pairs = append(pairs, "\n"+name+": ", "\n", ": "+name+": ", ": ")

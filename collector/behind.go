@@ -14,15 +14,15 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// A limit is how far an output may be behind, and what becomes of what goes beyond. It stands in
-// the output's URL:
+// A behindLimit is how far an output may be behind, and what becomes of what goes beyond. It stands
+// in the output's URL:
 //
 //	max_behind=10GiB | max_behind=1h     nothing: what the journal takes
 //	when_behind=block                    senders wait: the default
 //	when_behind=drop | dead_letter       what has waited longest is given up, a quarter of the limit at once
 //
 // An output that gives up does so as well when the journal is full and it is the one that holds it.
-type limit struct {
+type behindLimit struct {
 	bytes int64
 	age   time.Duration
 	when  string
@@ -43,7 +43,7 @@ const (
 )
 
 // readLimit reads the parameters of a limit.
-func readLimit(u *URL, q *Params) (l limit, err error) {
+func readLimit(u *URL, q *Params) (l behindLimit, err error) {
 	l.text = q.String("max_behind", "")
 	l.when = q.Choice("when_behind", whenBlock, whenDrop, whenLetter)
 	if l.text == "" {
@@ -63,10 +63,10 @@ func readLimit(u *URL, q *Params) (l limit, err error) {
 }
 
 // gives says whether the output gives up what has waited too long.
-func (l *limit) gives() bool { return l.when == whenDrop || l.when == whenLetter }
+func (l *behindLimit) gives() bool { return l.when == whenDrop || l.when == whenLetter }
 
 // reason is that of the dead letters that given up events become; empty if they are dropped.
-func (l *limit) reason() string {
+func (l *behindLimit) reason() string {
 	switch {
 	case l.when != whenLetter:
 		return ""

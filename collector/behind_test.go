@@ -177,7 +177,7 @@ func TestWaited(t *testing.T) {
 	}
 	defer j.Close()
 	b := &backlogs{journal: j, store: &store{delivered: newDeliveries(1)}}
-	p := &pump{limit: limit{age: time.Hour, text: "1h", when: whenDrop}}
+	p := &pump{limit: behindLimit{age: time.Hour, text: "1h", when: whenDrop}}
 	now := time.Now()
 	b.arrivals.marks = []journal.Age{
 		{End: 10, Time: now.Add(-3 * time.Hour)},

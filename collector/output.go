@@ -37,7 +37,7 @@ type pump struct {
 	identity string
 	window   int64            // bytes
 	follower *follow.Follower // nil: the output was removed, and has ended
-	place    *place           // of follower; may be nil
+	place    *recentReader    // of follower; may be nil
 	reporter *reporter
 	confirm  func(output int, p journal.Position)
 
@@ -47,7 +47,7 @@ type pump struct {
 	holding func() holding // what waits for this output; not before ready
 	ready   atomic.Bool    // the collector is open
 
-	limit limit
+	limit behindLimit
 	over  func(at journal.Position) (enough func(at journal.Position) bool) // see backlogs
 	told  told
 

@@ -116,7 +116,7 @@ type plannedOutput struct {
 	ids     bool   // the output sends ids
 	file    bool
 	guard   bool // the output's code is not known
-	limit   limit
+	limit   behindLimit
 	sifter  *step.Sifter                    // what it gets; nil: everything
 	check   func() error                    // whether it can ever work; nil: that is not known
 	reach   func(ctx context.Context) error // whether it works now; nil: there is nothing to look at

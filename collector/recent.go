@@ -20,14 +20,14 @@ import (
 //	            └────────┴────────┴────────┴────────┘
 //	          prev      pos                          head
 //	                     ▲                  ▲
-//	                    place              place            each of one that follows
+//	                    reader             reader           each of one that follows
 //	             ├────────── kept ──────────┤
 //
 // A chunk is found by where its record begins to be read: the end of the record before it, as
 // Journal.AppendAfter tells it. So it does not matter in which order the inputs put chunks in after
 // the journal has taken them, and what was left out is a gap that is read from the disk.
 //
-// It costs nothing when it is of no use: what no place is near to is not copied, what all that are
+// It costs nothing when it is of no use: what no reader is near to is not copied, what all that are
 // near have passed goes at once, so that the memory used is what was touched last.
 //
 // Memory is slabs, each counted once, used or idle, and never more than the limit. Small chunks
@@ -37,10 +37,10 @@ type recent struct {
 	limit int64 // bytes of slabs and of index and queue
 	most  int   // items
 
-	following atomic.Int32 // places; written with mu held
+	following atomic.Int32 // readers; written with mu held
 
 	mu         sync.Mutex
-	places     []*place
+	readers    []*recentReader
 	wanted     wants       // by any of them
 	total      int64       // bytes that came, kept or not
 	head       milestone   // the furthest record that came
@@ -82,8 +82,8 @@ func newRecent(o recentOptions) *recent {
 	return r
 }
 
-// place is how far a follower has come.
-type place struct {
+// recentReader is how far a follower has come.
+type recentReader struct {
 	recent *recent
 	wants  wants
 	at     journal.Position
@@ -98,33 +98,33 @@ const (
 	wantBody
 )
 
-// follow adds a place. Its owner calls get for each record, also for those that it then reads
+// follow adds a reader. Its owner calls get for each record, also for those that it then reads
 // from the disk, or nothing is kept for it.
-func (r *recent) follow(at journal.Position, w wants) *place {
+func (r *recent) follow(at journal.Position, w wants) *recentReader {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.places) == 0 { // what came meanwhile was not counted
+	if len(r.readers) == 0 { // what came meanwhile was not counted
 		r.milestones, r.head = r.milestones[:0], milestone{}
 	}
-	p := &place{recent: r, at: at, wants: w}
-	r.places = append(r.places, p)
+	p := &recentReader{recent: r, at: at, wants: w}
+	r.readers = append(r.readers, p)
 	r.changedLocked()
 	return p
 }
 
-// leave takes the place away. Chunks that it got stay until they are released.
-func (p *place) leave() {
+// leave takes the reader away. Chunks that it got stay until they are released.
+func (p *recentReader) leave() {
 	r := p.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.places = slices.DeleteFunc(r.places, func(q *place) bool { return q == p })
+	r.readers = slices.DeleteFunc(r.readers, func(q *recentReader) bool { return q == p })
 	r.changedLocked()
 }
 
-// changedLocked: a place came or went.
+// changedLocked: a reader came or went.
 func (r *recent) changedLocked() {
 	r.wanted = 0
-	for _, p := range r.places {
+	for _, p := range r.readers {
 		r.wanted |= p.wants
 	}
 	if r.wanted == 0 {
@@ -136,13 +136,13 @@ func (r *recent) changedLocked() {
 		}
 		return
 	}
-	r.following.Store(int32(len(r.places)))
+	r.following.Store(int32(len(r.readers)))
 }
 
 // get returns the chunk whose record follows directly behind after, unless it ends beyond durable,
 // which is Journal.Synced. The caller releases it. It is false where the chunk is not kept: then it
 // must be read from the journal, if it has one.
-func (p *place) get(after, durable journal.Position) (*item, bool) {
+func (p *recentReader) get(after, durable journal.Position) (*item, bool) {
 	r := p.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +169,7 @@ func (r *recent) put(group []stored) {
 		return
 	}
 	r.mu.Lock()
-	if len(r.milestones) == 0 { // how far a place is behind that is not known
+	if len(r.milestones) == 0 { // how far a reader is behind that is not known
 		r.milestones = append(r.milestones, milestone{group[0].prev, r.total})
 	}
 	passed, near := r.nearLocked()
@@ -220,10 +220,10 @@ func (r *recent) put(group []stored) {
 	}
 }
 
-// nearLocked tells whether a place is near, and up to where all that are have come.
+// nearLocked tells whether a reader is near, and up to where all that are have come.
 func (r *recent) nearLocked() (passed journal.Position, near bool) {
 	passed = ^journal.Position(0)
-	for _, p := range r.places {
+	for _, p := range r.readers {
 		// Not more came since it was the head than can be kept.
 		if p.wants != 0 && p.at >= r.milestones[0].at {
 			passed, near = min(passed, p.at), true

@@ -133,7 +133,7 @@ func TestRecentIsTheRecord(t *testing.T) {
 // TestRecentFound: what is found, and where nothing is kept.
 func TestRecentFound(t *testing.T) {
 	chunk := func(n uint64) *forward.Chunk { return recentChunk(n, 100) }
-	seen := func(p *place, after, durable journal.Position) bool {
+	seen := func(p *recentReader, after, durable journal.Position) bool {
 		it, ok := p.get(after, durable)
 		if ok {
 			it.Release()
@@ -282,7 +282,7 @@ func TestRecentMemory(t *testing.T) {
 			seed uint64
 		}
 		var holds []held
-		var places []*place
+		var places []*recentReader
 		var ats []journal.Position
 		check := func() {
 			r.mu.Lock()

@@ -85,7 +85,7 @@ type Client struct {
 	ctx   context.Context
 	stop  context.CancelFunc
 	ended chan struct{} // run has ended
-	queue
+	callQueue
 }
 
 // ClientStats are counts since the client was made, and what is so now.
@@ -260,7 +260,7 @@ func (c *Client) newCall(ch *Chunk, done func(error)) (*Call, error) {
 	if err := c.deflater.Check(); err != nil {
 		return nil, fmt.Errorf("forward: %w", err)
 	}
-	k := &Call{q: &c.queue, deflater: &c.deflater, chunk: *ch, done: done}
+	k := &Call{q: &c.callQueue, deflater: &c.deflater, chunk: *ch, done: done}
 	switch {
 	case c.NoAck:
 		k.chunk.ID, k.chunk.UniqueID = nil, false

@@ -15,8 +15,8 @@ import (
 // ErrCanceled is what done of Start gets when Cancel came while the chunk's bytes were in use.
 var ErrCanceled = errors.New("forward: canceled")
 
-// queue is what is under the lock of a client: its chunks, and the connection that they are on.
-type queue struct {
+// callQueue is what is under the lock of a client: its chunks, and the connection that they are on.
+type callQueue struct {
 	wake chan struct{} // there may be something to do for run; holds one
 
 	mu        sync.Mutex
@@ -34,7 +34,7 @@ type queue struct {
 }
 
 // enqueue puts a call into the line.
-func (q *queue) enqueue(k *Call) error {
+func (q *callQueue) enqueue(k *Call) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -48,7 +48,7 @@ func (q *queue) enqueue(k *Call) error {
 }
 
 // wakeRunner lets run look again.
-func (q *queue) wakeRunner() {
+func (q *callQueue) wakeRunner() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -56,7 +56,7 @@ func (q *queue) wakeRunner() {
 }
 
 // unlock gives up mu, and calls the functions that report what happened under it.
-func (q *queue) unlock() {
+func (q *callQueue) unlock() {
 	notes := q.notes
 	q.notes = nil
 	q.mu.Unlock()
@@ -67,7 +67,7 @@ func (q *queue) unlock() {
 
 // A Call is one chunk on its way to a server.
 type Call struct {
-	q        *queue
+	q        *callQueue
 	deflater *wire.Deflater
 	chunk    Chunk
 	id       []byte // a copy: the ack may come when the caller has gone

@@ -37,7 +37,7 @@ type conn struct {
 	once  bool // keepalive is denied: it ends after its first message
 }
 
-func newConn(s *shared, nc net.Conn, ep *Endpoint, config *tls.Config, serial uint64, peer *budget.Share) *conn {
+func newConn(s *shared, nc net.Conn, ep *Endpoint, config *tls.Config, serial uint64, peer *budget.Peer) *conn {
 	c := new(conn)
 	c.remote = remote{s: s, nc: nc, sock: nc, ep: ep, count: s.counts.of(ep, serial)}
 	addr := nc.RemoteAddr()

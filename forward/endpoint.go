@@ -53,8 +53,8 @@ type Endpoint struct {
 // guarded tells whether there is a Forward handshake.
 func (ep *Endpoint) guarded() bool { return ep.Security != nil || ep.GetSecurity != nil }
 
-// sourced tells whether an endpoint adds something.
-func (ep *Endpoint) sourced() bool {
+// stamps tells whether an endpoint adds something.
+func (ep *Endpoint) stamps() bool {
 	return ep.AddressKey != "" || ep.HostKey != "" || ep.SubjectKey != "" || ep.UserKey != ""
 }
 

@@ -33,9 +33,9 @@ func (c *taker) takePacked(tag string, packed []byte, ck *wire.Check, own *budge
 func (c *taker) takeEntries(tag string, entries []byte, ck *wire.Check, own *budget.Buffer, compressed []byte) error {
 	defer ck.Drop()
 	g := c.g
-	anew := !ck.Clean() || c.src != nil // entries are to be written anew
+	anew := !ck.Clean() || c.stamp != nil // entries are to be written anew
 	// An EventTime takes 10 bytes, a time of 0 at least 1.
-	size := int64(len(entries)) + 9*ck.Zeros + ck.Events*int64(c.src.Most())
+	size := int64(len(entries)) + 9*ck.Zeros + ck.Events*int64(c.stamp.Most())
 	if most := max(c.s.maxDecompressed, keptBuffer, int64(len(entries))); anew && size > most {
 		if own != nil {
 			c.hold.Drop(own)
@@ -82,7 +82,7 @@ func (c *taker) takeEntries(tag string, entries []byte, ck *wire.Check, own *bud
 			}
 			return err
 		}
-		entries = ck.Rewrite(b.B[:0], entries, c.s.now(), c.src)
+		entries = ck.Rewrite(b.B[:0], entries, c.s.now(), c.stamp)
 		if own != nil {
 			c.keepExtra(own)
 		}

@@ -116,7 +116,7 @@ func FuzzEntries(f *testing.F) {
 		if r.Err() != nil || n != ck.Events {
 			t.Fatalf("%d entries, want %d: %v", n, ck.Events, r.Err())
 		}
-		src := new(wire.Source)
+		src := new(wire.Stamp)
 		src.Add("m", "our")
 		src.Add("lost", "")
 		told := ck.Rewrite(nil, b, now, src)

@@ -154,8 +154,8 @@ func (g *group) next(tag []byte, r ref) bool {
 	return true
 }
 
-// add notes an event for a gathering, and what its source takes at most.
-func (g *group) add(a *gathering, r ref, source int, timeless bool) {
+// add notes an event for a gathering, and what its stamp takes at most.
+func (g *group) add(a *gathering, r ref, stamp int, timeless bool) {
 	n := int32(len(g.refs))
 	g.refs = append(g.refs, r)
 	if a.first < 0 {
@@ -165,7 +165,7 @@ func (g *group) add(a *gathering, r ref, source int, timeless bool) {
 	}
 	a.last = n
 	g.timeless = g.timeless || timeless
-	room := 1 + int(r.size) + source // 92 time record
+	room := 1 + int(r.size) + stamp // 92 time record
 	if timeless {
 		room += 10 // what a time of 0 takes less than an EventTime
 	}
@@ -179,8 +179,8 @@ func (g *group) add(a *gathering, r ref, source int, timeless bool) {
 func inPlace(buf []byte, off int) { buf[off-1] = wire.CodeArray2 }
 
 // seal makes the entries of all that was gathered. buf is the read buffer that the refs mean,
-// scratch has room for g.gathered. src is added to every record, nil for nothing.
-func (g *group) seal(buf []byte, now time.Time, src *wire.Source) {
+// scratch has room for g.gathered. stamp is added to every record, nil for nothing.
+func (g *group) seal(buf []byte, now time.Time, stamp *wire.Stamp) {
 	var scratch []byte
 	if g.scratch != nil {
 		scratch = g.scratch.B[:0]
@@ -200,7 +200,7 @@ func (g *group) seal(buf []byte, now time.Time, src *wire.Source) {
 			r := &g.refs[at]
 			event := buf[r.off : r.off+r.size]
 			if r.anew >= 0 {
-				scratch, _ = wire.AppendAnew(scratch, event, 0, &g.shapes[r.anew], now, src)
+				scratch, _ = wire.AppendAnew(scratch, event, 0, &g.shapes[r.anew], now, stamp)
 			} else {
 				scratch = append(scratch, wire.CodeArray2)
 				scratch = append(scratch, event...)

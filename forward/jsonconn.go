@@ -17,8 +17,8 @@ import (
 // such; only its ack is JSON. The JSON decoder asks for more bytes when it has used up what there
 // is: before that waits for the peer, everything complete is handed on.
 
-// jsonSource is what the JSON decoder reads.
-type jsonSource struct {
+// jsonReader is what the JSON decoder reads.
+type jsonReader struct {
 	c     *conn
 	out   []byte // messages as MessagePack, not yet handed on
 	taken int64  // bytes of the value in progress that were read
@@ -27,7 +27,7 @@ type jsonSource struct {
 }
 
 // Read gives the decoder what has arrived.
-func (j *jsonSource) Read(p []byte) (int, error) {
+func (j *jsonReader) Read(p []byte) (int, error) {
 	c := j.c
 	if c.r == c.w {
 		if j.err = j.flush(); j.err != nil {
@@ -56,7 +56,7 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 
 // need is what the value in progress takes of the budget. The decoder keeps its text and doubles
 // its buffer; the MessagePack of it is not longer than that, or little.
-func (j *jsonSource) need() int64 {
+func (j *jsonReader) need() int64 {
 	if 4*j.taken <= budget.Parked {
 		return 0
 	}
@@ -64,7 +64,7 @@ func (j *jsonSource) need() int64 {
 }
 
 // trim gives back, before the peer is waited for, what the value in progress does not need.
-func (j *jsonSource) trim() {
+func (j *jsonReader) trim() {
 	if cap(j.out) > budget.Parked {
 		j.out = nil
 	}
@@ -75,7 +75,7 @@ func (j *jsonSource) trim() {
 }
 
 // flush hands on the messages that are complete.
-func (j *jsonSource) flush() error {
+func (j *jsonReader) flush() error {
 	c := j.c
 	if len(j.out) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (j *jsonSource) flush() error {
 // runJSON is run for a connection that speaks JSON.
 func (c *conn) runJSON() error {
 	c.json = true
-	src := &jsonSource{c: c}
+	src := &jsonReader{c: c}
 	defer func() { c.hold.Release(src.held) }()
 	dec := newJSONDecoder(src)
 	ahead := new(bytes.Reader) // what an earlier decoder had read and this one has not
@@ -135,7 +135,7 @@ func newJSONDecoder(r io.Reader) *json.Decoder {
 }
 
 // endJSON tells why the JSON ended.
-func (c *conn) endJSON(src *jsonSource, err error) error {
+func (c *conn) endJSON(src *jsonReader, err error) error {
 	if ferr := src.flush(); ferr != nil {
 		return ferr
 	}

@@ -16,11 +16,11 @@ import (
 // outlet is the way of a connection's chunks to the handler.
 type outlet struct {
 	*remote
-	in   *reader
-	acks *acks
-	g    *group       // nil while idle
-	src  *wire.Source // nil: nothing is added to records, or not yet
-	away away         // chunks that an AsyncHandler has
+	in    *reader
+	acks  *acks
+	g     *group      // nil while idle
+	stamp *wire.Stamp // nil: nothing is added to records, or not yet
+	away  away        // chunks that an AsyncHandler has
 }
 
 // flush hands the group on.
@@ -58,7 +58,7 @@ func (c *outlet) hand() error {
 	if g.timeless {
 		now = c.s.now()
 	}
-	g.seal(buf, now, c.src)
+	g.seal(buf, now, c.stamp)
 	chunks := g.chunks[:g.used]
 	var events uint64
 	for _, ch := range chunks {

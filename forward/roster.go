@@ -14,11 +14,11 @@ type roster struct {
 	mu        sync.Mutex // after it may come those of a budget
 	listeners map[interface{ Close() error }]struct{}
 	conns     map[*remote]struct{}
-	peers     map[string]*budget.Share // what the connections of each hold
-	stopped   bool                     // what there is was cut
-	idle      chan struct{}            // closed when down and no connection is left
-	ending    map[*Endpoint]*ending    // those that have no more connections than they have
-	ends      chan struct{}            // a connection has ended; holds one
+	peers     map[string]*budget.Peer // what the connections of each hold
+	stopped   bool                    // what there is was cut
+	idle      chan struct{}           // closed when down and no connection is left
+	ending    map[*Endpoint]*ending   // those that have no more connections than they have
+	ends      chan struct{}           // a connection has ended; holds one
 }
 
 // ending is an endpoint that takes no new connection.
@@ -31,7 +31,7 @@ func (w *roster) begin(s *shared) {
 	w.s = s
 	w.listeners = make(map[interface{ Close() error }]struct{})
 	w.conns = make(map[*remote]struct{})
-	w.peers = make(map[string]*budget.Share)
+	w.peers = make(map[string]*budget.Peer)
 	w.ending = make(map[*Endpoint]*ending)
 	w.idle = make(chan struct{})
 	w.ends = make(chan struct{}, 1)
@@ -84,12 +84,12 @@ func (w *roster) unlisten(l interface{ Close() error }) {
 }
 
 // join is what a connection of a peer shares with its others, until leaveLocked.
-func (w *roster) join(peer string) *budget.Share {
+func (w *roster) join(peer string) *budget.Peer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := w.peers[peer]
 	if p == nil {
-		p = new(budget.Share)
+		p = new(budget.Peer)
 		w.peers[peer] = p
 	}
 	p.Conns++

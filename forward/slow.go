@@ -124,7 +124,7 @@ func (s *shared) relieve(conns []*remote) (cut []holding) {
 	}
 	want = max(min(want, s.mem.Limit()/4), s.mem.Limit()/cutShare)
 	now := s.watch.Now()
-	late := make(map[*budget.Share][]holding)
+	late := make(map[*budget.Peer][]holding)
 	for _, c := range conns {
 		held := c.hold.Own()
 		if held <= 0 {
@@ -157,14 +157,14 @@ func (s *shared) relieve(conns []*remote) (cut []holding) {
 }
 
 // latest chooses among those beyond the patience, by peer, until those chosen hold want bytes.
-func latest(late map[*budget.Share][]holding, want int64) (chosen []holding) {
-	left := make(map[*budget.Share]int64, len(late)) // what a peer will hold
+func latest(late map[*budget.Peer][]holding, want int64) (chosen []holding) {
+	left := make(map[*budget.Peer]int64, len(late)) // what a peer will hold
 	for p, l := range late {
 		slices.SortFunc(l, costlier)
 		left[p] = p.Held()
 	}
 	for want > 0 && len(late) > 0 {
-		var most *budget.Share
+		var most *budget.Peer
 		for p := range late {
 			if most == nil || left[p] > left[most] {
 				most = p

@@ -34,7 +34,7 @@ func (c *taker) take(b []byte) error {
 		c.sentTag, _ = c.tags.get(name)
 		name = append(c.prefix, name...) // there is room: it is looked at before the next one
 	}
-	c.find()
+	c.makeStamp()
 	tag, fresh := c.tags.get(name)
 	if fresh && oddTag(tag) {
 		c.report(PeerBadTag, ActionKeep, tag, 0, errors.New("a tag with control characters or .. in it"))
@@ -113,17 +113,17 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 		return nil
 	}
 	if c.opt.ID == nil && size <= maxGather {
-		if g.gathered+size+11+c.src.Most() > maxScratch {
+		if g.gathered+size+11+c.stamp.Most() > maxScratch {
 			if err := c.flush(); err != nil {
 				return err
 			}
 		}
 		anew := int32(-1)
-		if s.Verdict == wire.VerdictTimeless || c.src != nil {
+		if s.Verdict == wire.VerdictTimeless || c.stamp != nil {
 			anew = int32(len(g.shapes))
 			g.shapes = append(g.shapes, s)
 		}
-		g.add(g.gather(tag), ref{int32(c.in.r + at), int32(size), -1, anew}, c.src.Most(),
+		g.add(g.gather(tag), ref{int32(c.in.r + at), int32(size), -1, anew}, c.stamp.Most(),
 			s.Verdict == wire.VerdictTimeless)
 		return nil
 	}
@@ -131,13 +131,13 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 	event := b[at-1 : end : end]
 	var raw []byte
 	var own *budget.Buffer
-	if s.Verdict == wire.VerdictTimeless || c.src != nil {
+	if s.Verdict == wire.VerdictTimeless || c.stamp != nil {
 		var err error
-		if own, err = c.extra(budget.SizeOf(int64(size + 11 + c.src.Most()))); err != nil {
+		if own, err = c.extra(budget.SizeOf(int64(size + 11 + c.stamp.Most()))); err != nil {
 			return err
 		}
 		raw = event
-		event, _ = wire.AppendAnew(own.B[:0], event[1:], 0, &s, c.s.now(), c.src)
+		event, _ = wire.AppendAnew(own.B[:0], event[1:], 0, &s, c.s.now(), c.stamp)
 	}
 	g.close(tag)
 	ch := c.chunk(tag)

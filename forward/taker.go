@@ -13,7 +13,7 @@ type taker struct {
 	*outlet
 	*work // nil while idle
 
-	found     bool            // src is what it will be
+	stamped   bool            // src is what it will be
 	plain     bool            // neither its tags nor its records are changed; known once found
 	prefix    []byte          // of tags, with the dot; behind it there is room for one
 	forced    []byte          // the tag of all messages, prefix included
@@ -102,18 +102,18 @@ func (c *taker) invalid(tag string, n int, all int64, why uint8) bool {
 	return true
 }
 
-// find makes the source of a connection, if its endpoint adds one, once: at its first message, for
-// those that come and go without one are not worth a look at their address.
-func (c *taker) find() {
-	if c.found {
+// makeStamp makes the stamp of a connection, if its endpoint adds one, once: at its first message,
+// for those that come and go without one are not worth a look at their address.
+func (c *taker) makeStamp() {
+	if c.stamped {
 		return
 	}
-	c.found = true
-	if !c.ep.sourced() {
+	c.stamped = true
+	if !c.ep.stamps() {
 		c.plain = c.forced == nil && c.prefix == nil
 		return
 	}
-	s := new(wire.Source)
+	s := new(wire.Stamp)
 	s.Add(c.ep.AddressKey, c.sender.Peer)
 	if c.ep.HostKey != "" {
 		host := c.sender.Host
@@ -128,5 +128,5 @@ func (c *taker) find() {
 	}
 	s.Add(c.ep.SubjectKey, subject)
 	s.Add(c.ep.UserKey, c.sender.User)
-	c.src = s
+	c.stamp = s
 }

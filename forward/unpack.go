@@ -160,7 +160,7 @@ func (c *taker) takeInWindow(tag string, in *decompression, src []byte) error {
 	}
 	c.count.skipped.Add(uint64(ck.Skipped))
 	g := c.g
-	if ck.Clean() && c.src == nil {
+	if ck.Clean() && c.stamp == nil {
 		c.hold.Drop(in.buf)
 		g.close(tag)
 		ch := c.chunk(tag)
@@ -218,7 +218,7 @@ func (c *taker) compressAnew(tag string, in *decompression, src []byte) (*budget
 	again := &decompression{
 		c: c.outlet, r: r, scan: in.scan, kind: in.kind, from: len(src), buf: in.buf, ck: &ck,
 		write: func(b []byte) error {
-			anew = ck.Rewrite(anew[:0], b, now, c.src)
+			anew = ck.Rewrite(anew[:0], b, now, c.stamp)
 			_, err := z.Write(anew)
 			return err
 		},

@@ -265,10 +265,10 @@ func (p *pipeline) run(ctx context.Context) error {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { p.patience(late, cancel) })()
-	source := inlet.Source{}
+	source := inlet.Pipe{}
 	file, isFile := p.in.(*os.File)
 	if isFile {
-		source = inlet.SourceOf(file)
+		source = inlet.PipeOf(file)
 	}
 	p.inlet.From(source)
 	for ended := false; ; {

@@ -359,7 +359,7 @@ func TestFollowResolve(t *testing.T) {
 				}
 			}
 			next := &pipeline{sendCmd: c, inlet: p.inlet}
-			p.inlet.From(inlet.Source{Device: 1, Inode: 2})
+			p.inlet.From(inlet.Pipe{Device: 1, Inode: 2})
 			for range 2 { // to be killed behind it and to do it again changes nothing
 				rings, err := ring.Inspect(p.home())
 				if err != nil {
@@ -369,7 +369,7 @@ func TestFollowResolve(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p.inlet.From(inlet.Source{Device: 3}) // of another pipe: the rest is a line
+			p.inlet.From(inlet.Pipe{Device: 3}) // of another pipe: the rest is a line
 			if line, _, _ = p.inlet.Next(); string(line) != tc.want {
 				t.Errorf("the next line is %q, want %q", line, tc.want)
 			}
@@ -396,7 +396,7 @@ func newPipeline(t *testing.T, c *sendCmd, text string) *pipeline {
 	if p.mover, err = c.openMover(plan, func(error) {}); err != nil {
 		t.Fatal(err)
 	}
-	p.inlet.From(inlet.Source{Device: 1, Inode: 2})
+	p.inlet.From(inlet.Pipe{Device: 1, Inode: 2})
 	if err := p.inlet.Read(strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}

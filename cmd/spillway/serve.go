@@ -115,7 +115,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 	reload.collector, reload.tells, reload.log = col, tells, log
 	defer reload.on(signals)()
 	c.introduce(col, log)
-	tells.Serve(&admin.Sources{
+	tells.Serve(&admin.Hooks{
 		Version: version(), Stats: col.Stats, Status: reload.status(time.Now()), Config: reload.inForce,
 		Reload: reload.reload, Tail: col.Tail,
 	})

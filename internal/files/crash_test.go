@@ -156,7 +156,7 @@ func (w *world) run(ticks int) (done bool) {
 		}
 		err := extend(s, e.tag, e.sec, e.line)
 		if errors.Is(err, ErrCrowded) {
-			if err := s.Checkpoint(Mark{"journal", i}); err != nil {
+			if err := s.Checkpoint(Point{"journal", i}); err != nil {
 				w.t.Fatal(err)
 			}
 			err = extend(s, e.tag, e.sec, e.line)
@@ -165,7 +165,7 @@ func (w *world) run(ticks int) (done bool) {
 			w.t.Fatal(err)
 		}
 		if s.Crowded() {
-			if err := s.Checkpoint(Mark{"journal", i + 1}); err != nil {
+			if err := s.Checkpoint(Point{"journal", i + 1}); err != nil {
 				w.t.Fatal(err)
 			}
 		}

@@ -43,7 +43,7 @@ func TestCrowd(t *testing.T) {
 			t.Fatalf("one too many: %v", err)
 		}
 		add(t, s, "there", "1\n")
-		must(t, s.Checkpoint(Mark{"here", 4}))
+		must(t, s.Checkpoint(Point{"here", 4}))
 		for i := range 100 {
 			add(t, s, fmt.Sprint("tag", i), "2\n")
 		}
@@ -52,7 +52,7 @@ func TestCrowd(t *testing.T) {
 		if s.Rest() != 97 || len(told) != 1 || !strings.Contains(told[0], filepath.Join(dir, "other.jsonl")) {
 			t.Errorf("%d events for the rest, told %q", s.Rest(), told)
 		}
-		if got, err := parseState(recorded); err != nil || !got.closed || got.mark != (Mark{"here", 4}) {
+		if got, err := parseState(recorded); err != nil || !got.closed || got.point != (Point{"here", 4}) {
 			t.Errorf("recorded %+v, %v", got, err)
 		}
 
@@ -92,7 +92,7 @@ func TestCheckpointFails(t *testing.T) {
 	add(t, s, "", "1\n")
 	must(t, s.Write())
 	fails = errors.New("no disk")
-	if err := s.Checkpoint(Mark{"here", 1}); !errors.Is(err, fails) {
+	if err := s.Checkpoint(Point{"here", 1}); !errors.Is(err, fails) {
 		t.Fatal(err)
 	}
 	add(t, s, "", "2\n")
@@ -103,7 +103,7 @@ func TestCheckpointFails(t *testing.T) {
 	must(t, s.Write())
 	got, err := parseState(recorded)
 	must(t, err)
-	if got.mark != (Mark{"here", 1}) || got.entries[0].length != 2 || string(read(t, path)) != "1\n2\n" {
+	if got.point != (Point{"here", 1}) || got.entries[0].length != 2 || string(read(t, path)) != "1\n2\n" {
 		t.Errorf("recorded %+v, the file has %q", got, read(t, path))
 	}
 }

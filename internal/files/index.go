@@ -236,7 +236,7 @@ func (x *index) leave(f *file) {
 
 // state makes a state of the files that are known, of which length says how long they are and
 // whether they are in it.
-func (x *index) state(closed bool, mark Mark, length func(*file) (n int64, ok bool)) []byte {
+func (x *index) state(closed bool, mark Point, length func(*file) (n int64, ok bool)) []byte {
 	entries := make([]entry, 0, len(x.order))
 	named := make([]bool, len(x.writers))
 	for _, f := range x.order {

@@ -31,7 +31,7 @@ func Merge(states ...[]byte) ([]byte, error) {
 			errs = append(errs, err)
 			continue
 		}
-		all.closed, all.mark = all.closed || s.closed, s.mark
+		all.closed, all.point = all.closed || s.closed, s.point
 		for _, w := range s.writers {
 			if !slices.Contains(all.writers, w) && len(all.writers) < maxWriters {
 				all.writers = append(all.writers, w)
@@ -50,7 +50,7 @@ func Merge(states ...[]byte) ([]byte, error) {
 			}
 		}
 	}
-	if len(all.entries) == 0 && !all.closed && all.mark == (Mark{}) {
+	if len(all.entries) == 0 && !all.closed && all.point == (Point{}) {
 		return nil, errors.Join(errs...)
 	}
 	return appendState(nil, &all), errors.Join(errs...)

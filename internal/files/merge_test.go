@@ -18,7 +18,7 @@ func TestMerge(t *testing.T) {
 		{writer: 1, path: "/a", inode: 1, length: 7, doubt: true}, // an older position of the same file
 		{writer: 1, path: "/b", inode: 2, length: 9},
 		{writer: 1, path: "/a", inode: 4, length: 2}, // another file that was there once
-	}, closed: true, mark: Mark{"here", 3}})
+	}, closed: true, point: Point{"here", 3}})
 	got, err := Merge(one, nil, []byte("broken"), two)
 	if !errors.Is(err, ErrState) {
 		t.Errorf("the broken one: %v", err)
@@ -30,8 +30,8 @@ func TestMerge(t *testing.T) {
 	if want := []identity{{"", "1", ""}, {"", "2", ""}}; !reflect.DeepEqual(merged.writers, want) {
 		t.Errorf("writers %v", merged.writers)
 	}
-	if !merged.closed || merged.mark != (Mark{"here", 3}) {
-		t.Errorf("closed %v, mark %v", merged.closed, merged.mark)
+	if !merged.closed || merged.point != (Point{"here", 3}) {
+		t.Errorf("closed %v, mark %v", merged.closed, merged.point)
 	}
 	if want := []entry{
 		{path: "/a", inode: 1, length: 10},

@@ -18,10 +18,10 @@ type recorder struct {
 	index  *index
 	opened time.Time // the Set
 
-	hasty   bool // what happened since the last Sync would be done twice after a crash
-	mark    Mark // of the last state
-	unkept  bool // the state of the last Checkpoint is not durable yet
-	resumed Mark // where the caller goes on; none once it is there
+	hasty   bool  // what happened since the last Sync would be done twice after a crash
+	point   Point // of the last state
+	unkept  bool  // the state of the last Checkpoint is not durable yet
+	resumed Point // where the caller goes on; none once it is there
 }
 
 // state is what is to be committed if the position is here and nothing waits to be written.
@@ -31,14 +31,14 @@ func (c *recorder) state(now time.Time) []byte {
 }
 
 // checkpoint has the settled state recorded, under a mark.
-func (c *recorder) checkpoint(m Mark) error {
-	c.mark, c.unkept = m, true
+func (c *recorder) checkpoint(m Point) error {
+	c.point, c.unkept = m, true
 	return c.keep()
 }
 
 // settled is the state that was known of all files at the last Sync or Checkpoint.
 func (c *recorder) settled() []byte {
-	return c.index.state(c.index.crowd.closed, c.mark, func(f *file) (int64, bool) { return f.length, true })
+	return c.index.state(c.index.crowd.closed, c.point, func(f *file) (int64, bool) { return f.length, true })
 }
 
 // settle makes the present the state that is known of each file, and forgets and returns those that
@@ -61,7 +61,7 @@ func (c *recorder) settle(now time.Time) (forgotten []*file) {
 	}
 	clear(c.index.order[len(kept):])
 	c.index.order, c.index.last = kept, nil
-	c.hasty, c.mark, c.unkept = false, c.resumed, false
+	c.hasty, c.point, c.unkept = false, c.resumed, false
 	return forgotten
 }
 

@@ -71,7 +71,7 @@ func Open(path string, before []byte, o *Options) (*Set, error) {
 	now, x := time.Now(), &s.index
 	x.crowd = crowd{most: options.NewFiles, closed: last.closed, since: now}
 	s.waiting = waiting{buffer: options.Buffer, memory: options.Memory, most: 4 * options.MaxOpen}
-	s.recorder = recorder{o: &s.o, index: x, opened: now, mark: last.mark, resumed: last.mark}
+	s.recorder = recorder{o: &s.o, index: x, opened: now, point: last.point, resumed: last.point}
 	s.handles = handles{
 		o: &s.o, index: x, recorder: &s.recorder,
 		gathers: p.gathers(options.Shared) != placeholderSet{}, dirs: dirs{}, now: now,

@@ -37,7 +37,7 @@ type state struct {
 	writers []identity
 	entries []entry
 	closed  bool
-	mark    Mark
+	point   Point
 }
 
 // maxWriters bounds how many earlier writers a state may name.
@@ -100,8 +100,8 @@ func appendState(b []byte, s *state) []byte {
 		closed = flagClosed
 	}
 	b = append(b, closed)
-	b = appendText(b, s.mark.Place)
-	return binary.AppendUvarint(b, uint64(s.mark.Events))
+	b = appendText(b, s.point.Place)
+	return binary.AppendUvarint(b, uint64(s.point.Events))
 }
 
 func appendText(b []byte, s string) []byte {
@@ -159,8 +159,8 @@ func parseState(b []byte) (s state, err error) {
 	if !old {
 		closed := d.byte()
 		s.closed = closed == flagClosed
-		s.mark.Place = d.text()
-		s.mark.Events = d.count(math.MaxInt32)
+		s.point.Place = d.text()
+		s.point.Events = d.count(math.MaxInt32)
 		d.bad = d.bad || closed&^flagClosed != 0
 	}
 	if d.bad || len(d.rest) > 0 {
@@ -216,9 +216,9 @@ func (d *stateDecoder) byte() byte {
 	return c
 }
 
-// A Mark says where in a chunk its caller stands, so that a state can belong to a place between two
-// positions. Its zero value stands for the position itself.
-type Mark struct {
+// A Point says where in a chunk its caller stands, so that a state can belong to a place between
+// two positions. Its zero value stands for the position itself.
+type Point struct {
 	Place  string // of the chunk, as the caller calls it; "" for the position
 	Events int    // of the chunk, whose lines are in the files
 }

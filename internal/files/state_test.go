@@ -23,7 +23,7 @@ func TestState(t *testing.T) {
 		{writer: 1, path: "x", inode: 7, length: 5},
 		{writer: 1, path: "xy", inode: 8, length: 5, limit: 300, tail: tail{at: 5, size: 3, sum: 1}},
 	}
-	want := state{writers, entries, true, Mark{"here", 1234}}
+	want := state{writers, entries, true, Point{"here", 1234}}
 	b := appendState(nil, &want)
 	got, err := parseState(b)
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -135,7 +135,7 @@ func BenchmarkState(b *testing.B) {
 // again.
 func FuzzState(f *testing.F) {
 	f.Add(appendState(nil, &state{
-		writers: []identity{{"h", "1", "/a/{tag}"}}, closed: true, mark: Mark{"here", 5},
+		writers: []identity{{"h", "1", "/a/{tag}"}}, closed: true, point: Point{"here", 5},
 		entries: []entry{
 			{path: "/a/b", inode: 5, length: 6},
 			{path: "/a/c", inode: 7, length: 8, doubt: true, tail: tail{at: 8, size: 2, sum: 9}, limit: 9},

@@ -56,7 +56,7 @@ func (s *Set) Crowded() bool {
 
 // Checkpoint is a Sync whose state belongs to a mark, behind the position, and has Record make it
 // durable. After an error it is called again, before anything else.
-func (s *Set) Checkpoint(m Mark) error {
+func (s *Set) Checkpoint(m Point) error {
 	if _, err := s.Sync(); err != nil {
 		return err
 	}
@@ -65,10 +65,10 @@ func (s *Set) Checkpoint(m Mark) error {
 
 // Resumed returns the mark of the state that the Set was opened with, until Reached. Events up to
 // it are not to be appended again.
-func (s *Set) Resumed() Mark { return s.recorder.resumed }
+func (s *Set) Resumed() Point { return s.recorder.resumed }
 
 // Reached says that the next event is behind the mark. Until then all states have it.
-func (s *Set) Reached() { s.recorder.resumed = Mark{} }
+func (s *Set) Reached() { s.recorder.resumed = Point{} }
 
 // Marks says whether the caller can make a Checkpoint now. Without that Extend never returns
 // ErrCrowded: what comes until the next Sync may make more new files.

@@ -33,6 +33,9 @@ const codesPath = "internal/codes"
 // awaitPath waits for time, and for what a process was started with.
 const awaitPath = "internal/await"
 
+// fifoPath is a queue in memory.
+const fifoPath = "internal/fifo"
+
 // table lists every package of the root module.
 var table = map[string]place{
 	"msgpack":  {floor: 0},
@@ -41,6 +44,7 @@ var table = map[string]place{
 	withinPath: {floor: -1},                             // beside the standard library, as it were: files, safely
 	codesPath:  {floor: -1, tests: []string{"forward"}}, // words
 	awaitPath:  {floor: -1},
+	fifoPath:   {floor: -1},
 	needsPath:  {floor: 0},
 	testcert:   {floor: 0},
 
@@ -63,7 +67,9 @@ var table = map[string]place{
 		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "msgpack",
 	}},
 	"internal/follow": {
-		floor: 2, down: []string{awaitPath, codesPath, "forward", "internal/output", "internal/step", "journal"},
+		floor: 2, down: []string{
+			awaitPath, codesPath, "forward", fifoPath, "internal/output", "internal/step", "journal",
+		},
 		tests: []string{"internal/files", "msgpack"},
 	},
 
@@ -73,7 +79,8 @@ var table = map[string]place{
 		codesPath, "forward", "internal/spill", "internal/window", withinPath, "journal", "ring",
 	}, tests: []string{"internal/mover", "internal/output", "msgpack"}},
 	"internal/mover": {floor: 2, down: []string{
-		"forward", "internal/letters", "internal/output", "internal/spill", "internal/window", "journal", "ring",
+		"forward", fifoPath, "internal/letters", "internal/output", "internal/spill", "internal/window", "journal",
+		"ring",
 	}, tests: []string{"msgpack"}},
 	root: {floor: 2, down: []string{
 		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record",

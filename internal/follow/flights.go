@@ -4,6 +4,7 @@ package follow
 
 import (
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/fifo"
 	"github.com/spillwaylog/spillway/internal/output"
 )
 
@@ -11,7 +12,7 @@ import (
 // the next ones.
 type flights struct {
 	*ground
-	window   queue
+	window   fifo.Queue[*flight]
 	bytes    int64     // of what is in the window
 	inFlight int       // of the window; the others are done
 	spare    []*flight // to be used again
@@ -23,7 +24,7 @@ const flightKeeps = 1 << 20
 
 // isFull says that no more may be submitted before something is done.
 func (s *flights) isFull() bool {
-	return s.inFlight > 0 && (s.window.len() >= s.cfg.Chunks || s.bytes >= s.cfg.Bytes)
+	return s.inFlight > 0 && (s.window.Len() >= s.cfg.Chunks || s.bytes >= s.cfg.Bytes)
 }
 
 func (s *flights) newFlight() *flight {
@@ -67,13 +68,13 @@ func (s *flights) recycle(x *flight) {
 
 // push puts a flight at the end of the window.
 func (s *flights) push(x *flight) {
-	s.window.push(x)
+	s.window.Push(x)
 	s.bytes += x.bytes
 }
 
 // pop takes the first flight of the window.
 func (s *flights) pop() *flight {
-	x := s.window.pop()
+	x := s.window.Pop()
 	s.bytes -= x.bytes
 	return x
 }

@@ -143,9 +143,9 @@ func (w *flow) collect() {
 // advance moves over the longest finished prefix.
 func (w *flow) advance() {
 	s := w.flights
-	records, bytes := s.window.len(), s.bytes
-	for s.window.len() > 0 {
-		x := s.window.front()
+	records, bytes := s.window.Len(), s.bytes
+	for s.window.Len() > 0 {
+		x := s.window.Front()
 		if !x.done || x.result.Err != nil {
 			break
 		}
@@ -172,7 +172,7 @@ func (w *flow) advance() {
 		}
 		s.recycle(x)
 	}
-	w.care.progress(records-s.window.len(), bytes-s.bytes)
+	w.care.progress(records-s.window.Len(), bytes-s.bytes)
 }
 
 // stopHere says that the cursor may stand at the end of the finished prefix, with this state, or
@@ -209,7 +209,7 @@ func (w *flow) forget() {
 	for _, x := range w.opened.forget() {
 		x.done = true
 	}
-	for w.flights.window.len() > 0 {
+	for w.flights.window.Len() > 0 {
 		if x := w.flights.pop(); x.done {
 			w.flights.recycle(x)
 		} // else an output that was left behind may still read it: what it calls lets go of it

@@ -155,7 +155,7 @@ func (f *Follower) round(ctx, drain context.Context) (over bool) {
 		return false
 	}
 	careful := f.care.careful() && !f.splitter.cutting && !f.flow.sieve.pending()
-	if careful && !f.care.alone(f.opened.whole, f.flights.window.len()) {
+	if careful && !f.care.alone(f.opened.whole, f.flights.window.Len()) {
 		f.flow.await(ctx, 0)
 		return false
 	}

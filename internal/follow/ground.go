@@ -21,29 +21,29 @@ type ground struct {
 	start journal.Position // where the cursor stood when the follower was made
 	moved atomic.Int64     // since when the output owes something, in nanoseconds since 1970; 0: it does not
 	sent  struct{ events, chunks, bytes atomic.Int64 }
-	until limit
+	until fence
 	inbox inbox
-	place
+	progress
 	due
 
 	toldState bool // that the state of the cursor is not readable; it is the same until a commit
 }
 
-// A limit is how far a follower may come.
-type limit struct {
+// A fence is how far a follower may come.
+type fence struct {
 	mu      sync.Mutex       // held while a record is read
 	at      journal.Position // no record that ends behind it is taken; 0: there is none
 	reached bool             // the next one does
 }
 
 // passesLocked says whether a record that ends there may not be taken. With mu held.
-func (l *limit) passesLocked(end journal.Position) bool {
+func (l *fence) passesLocked(end journal.Position) bool {
 	l.reached = l.at != 0 && end > l.at
 	return l.reached
 }
 
 // again says that records may be read again.
-func (l *limit) again() {
+func (l *fence) again() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reached = false
@@ -79,8 +79,8 @@ func newGround(c *Config) *ground {
 	return g
 }
 
-// place is where the follower stands: committed ≤ stop ≤ finished ≤ taken.
-type place struct {
+// progress is where the follower stands: committed ≤ stop ≤ finished ≤ taken.
+type progress struct {
 	committed journal.Position // the cursor
 	stop      journal.Position // up to where the cursor may move
 	finished  journal.Position // end of the longest finished prefix
@@ -91,7 +91,7 @@ type place struct {
 }
 
 // rewind says that all is done up to a position, and nothing is known of what comes after it.
-func (p *place) rewind(to journal.Position) {
+func (p *progress) rewind(to journal.Position) {
 	p.taken, p.finished, p.stop = to, to, to
 	p.state, p.keep = nil, true
 }

@@ -59,7 +59,7 @@ func (a *accounts) miss(r Reason, n uint64) {
 }
 
 // inherit takes over the missed events that a dead process had not told of.
-func (a *accounts) inherit(s *source) {
+func (a *accounts) inherit(s *feed) {
 	for i := range int(Closed) {
 		n := s.Ring.Counter(i) - s.Ring.Counter(toldCounters+i)
 		if n == 0 || n > s.Ring.Counter(i) {
@@ -81,7 +81,7 @@ func (a *accounts) owed() (missed Missed) {
 }
 
 // tell notes that a summary in a ring tells of missed events.
-func (a *accounts) tell(s *source, missed *Missed) {
+func (a *accounts) tell(s *feed, missed *Missed) {
 	for i, n := range missed[:Closed] {
 		a.told[i].Add(n)
 		s.Ring.Count(toldCounters+i, n)
@@ -90,7 +90,7 @@ func (a *accounts) tell(s *source, missed *Missed) {
 
 // untell takes back what the summary events up to a key have told, for they were dropped
 // themselves; with dropped=false they are on their way, and only forgotten.
-func (a *accounts) untell(s *source, to uint64, dropped bool) {
+func (a *accounts) untell(s *feed, to uint64, dropped bool) {
 	for len(s.telling) > 0 && s.telling[0].key <= to {
 		if dropped {
 			for i, n := range s.telling[0].missed[:Closed] {
@@ -130,11 +130,11 @@ func (a *accounts) stats() Stats {
 	s.Accepted = s.Adopted.Events + a.rings.gone
 	s.Held = a.inHand.events.Load() + a.waiting.events.Load()
 	s.HeldBytes = int64(a.inHand.bytes.Load() + a.waiting.bytes.Load())
-	for _, src := range *a.rings.all.Load() {
-		t := src.totals()
+	for _, r := range *a.rings.all.Load() {
+		t := r.totals()
 		s.Accepted += t.events
-		s.Held += t.events - src.Taken.Load()
-		s.HeldBytes += int64(t.bytes - src.Bytes.Load())
+		s.Held += t.events - r.Taken.Load()
+		s.HeldBytes += int64(t.bytes - r.Bytes.Load())
 		s.RingUsed, s.RingSize, s.InMemory = t.used, t.size, t.path == ""
 	}
 	return s

@@ -57,7 +57,7 @@ func (a *air) roomy() bool {
 func (a *air) stalled() bool { return len(a.out) > 0 && time.Since(a.tookAt) >= a.cfg.quiet }
 
 // stands says that the destination has had chunks for a while, and takes none of them. It may be
-// one that a server refuses, without a word. Others have to come to show that, so the next source
+// one that a server refuses, without a word. Others have to come to show that, so the next shipper
 // goes on; a host gets them in order all the same. Not so where there are states.
 func (a *air) stands() bool { return a.resumer == nil && a.stalled() }
 
@@ -66,7 +66,7 @@ func (a *air) stands() bool { return a.resumer == nil && a.stalled() }
 func (a *air) pinning() []*flight {
 	var all []*flight
 	for _, f := range a.out {
-		if f.from == nil && f.src.Own && f.inSpill == nil && f.inJob == nil {
+		if f.from == nil && f.feed.Own && f.inSpill == nil && f.inJob == nil {
 			all = append(all, f)
 		}
 	}
@@ -89,8 +89,8 @@ func (a *air) submit(f *flight) {
 	}
 	a.bytes += int64(len(f.Chunk.Entries))
 	a.count.inFlight.Store(int64(len(a.out)))
-	if a.byProcess != nil {
-		a.byProcess.SubmitFrom(f.origin().index, &f.Chunk, f.landed)
+	if a.byOrigin != nil {
+		a.byOrigin.SubmitFrom(f.origin().index, &f.Chunk, f.landed)
 		return
 	}
 	a.cfg.Destination.Submit(&f.Chunk, f.landed)

@@ -70,9 +70,9 @@ func (m *Mover) refuseClosed() error {
 	return ErrClosed
 }
 
-func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int64, keep bool, payload []byte,
+func (m *Mover) appendSlowly(ctx context.Context, s *feed, h *ring.Hint, t int64, keep bool, payload []byte,
 	err error,
-) (*source, uint64, error) {
+) (*feed, uint64, error) {
 	var key uint64
 	var timer *time.Timer
 	yielded := false

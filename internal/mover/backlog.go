@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/fifo"
 	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/journal"
@@ -32,8 +33,8 @@ type backlog struct {
 	keeper  keeper
 	own     bool
 	origin  *origin
-	entries queue[entry] // all that is not known to be done, in the order of positions
-	first   uint64       // number of the first of entries
+	entries fifo.Queue[entry] // all that is not known to be done, in the order of positions
+	first   uint64            // number of the first of entries
 	// Of entries: those before it are with the destination, done, in ahead, or flights of their
 	// own.
 	next    int
@@ -82,7 +83,7 @@ func (sp *backlog) push(e entry) {
 	if !e.done && e.f == nil {
 		sp.live++
 	}
-	sp.entries.push(e)
+	sp.entries.Push(e)
 }
 
 // note adds what a spillJob appended. f is nil if its flight has ended meanwhile.
@@ -94,35 +95,35 @@ func (sp *backlog) note(f *flight, j *spillJob, i int, stored bool) {
 	}
 	if f != nil {
 		e.Bytes, e.span = f.Bytes, f.span
-		f.inSpill, f.pos, f.seq = sp, j.at[i], sp.first+uint64(sp.entries.len())
+		f.inSpill, f.pos, f.seq = sp, j.at[i], sp.first+uint64(sp.entries.Len())
 	}
 	sp.push(e)
 }
 
 // rests says that a flight is over and its entry counts.
 func (sp *backlog) rests(f *flight) {
-	sp.entries.at(int(f.seq - sp.first)).f = nil
+	sp.entries.At(int(f.seq - sp.first)).f = nil
 	sp.live++
 }
 
 // unflushedTo is the end of what was appended and may not be stored, 0 if there is no such.
 func (sp *backlog) unflushedTo() journal.Position {
-	if n := sp.entries.len(); n > 0 && sp.entries.at(n-1).unflushed {
-		return sp.entries.at(n - 1).Pos
+	if n := sp.entries.Len(); n > 0 && sp.entries.At(n-1).unflushed {
+		return sp.entries.At(n - 1).Pos
 	}
 	return 0
 }
 
 // flushed says that all that was appended is stored.
 func (sp *backlog) flushed() {
-	for i := sp.entries.len() - 1; i >= 0 && sp.entries.at(i).unflushed; i-- {
-		sp.entries.at(i).unflushed = false
+	for i := sp.entries.Len() - 1; i >= 0 && sp.entries.At(i).unflushed; i-- {
+		sp.entries.At(i).unflushed = false
 	}
 }
 
 // doneWith notes that the chunk of the entry of that number is done.
 func (sp *backlog) doneWith(seq uint64) {
-	e := sp.entries.at(int(seq - sp.first))
+	e := sp.entries.At(int(seq - sp.first))
 	if e.f == nil {
 		sp.live--
 	}
@@ -132,9 +133,9 @@ func (sp *backlog) doneWith(seq uint64) {
 
 // pop forgets entries that are done, once the reader has passed them.
 func (sp *backlog) pop() {
-	for sp.next > 0 && sp.entries.len() > 0 && sp.entries.front().done {
-		sp.doneTo = sp.entries.front().Pos
-		sp.entries.pop()
+	for sp.next > 0 && sp.entries.Len() > 0 && sp.entries.Front().done {
+		sp.doneTo = sp.entries.Front().Pos
+		sp.entries.Pop()
 		sp.first++
 		sp.next--
 	}
@@ -159,12 +160,12 @@ func (sp *backlog) ships(hangs bool) bool {
 	return sp.live > 0 && (len(sp.ahead) > 0 || !sp.broken && !hangs)
 }
 
-func (sp *backlog) sent() bool { return len(sp.ahead) == 0 && sp.next == sp.entries.len() }
+func (sp *backlog) sent() bool { return len(sp.ahead) == 0 && sp.next == sp.entries.Len() }
 
 // empty says that nothing in the spill matters any more.
 func (sp *backlog) empty() bool {
-	for i := range sp.entries.len() {
-		if !sp.entries.at(i).done {
+	for i := range sp.entries.Len() {
+		if !sp.entries.At(i).done {
 			return false
 		}
 	}
@@ -173,7 +174,7 @@ func (sp *backlog) empty() bool {
 
 // again reads what could not be read before, and goes over what need not be.
 func (sp *backlog) again(now time.Time) {
-	if sp.broken && now.Before(sp.againAt) || !sp.broken && (sp.live > 0 || sp.entries.len() == 0) ||
+	if sp.broken && now.Before(sp.againAt) || !sp.broken && (sp.live > 0 || sp.entries.Len() == 0) ||
 		sp.phase >= stopped {
 		return
 	}
@@ -186,9 +187,9 @@ func (sp *backlog) again(now time.Time) {
 func (sp *backlog) read() {
 	var want []journal.Position
 	size := uint64(0)
-	for i := sp.next; i < sp.entries.len() &&
+	for i := sp.next; i < sp.entries.Len() &&
 		(len(want) < leastAhead || len(want) < mostAhead && size < aheadBytes); i++ {
-		e := sp.entries.at(i)
+		e := sp.entries.At(i)
 		if e.unflushed {
 			break
 		}
@@ -218,7 +219,7 @@ func (sp *backlog) fetched(want []journal.Position, chunks []*forward.Chunk, err
 		return
 	}
 	for i, c := range chunks {
-		e := sp.entries.at(sp.next)
+		e := sp.entries.At(sp.next)
 		if e.Pos != want[i] {
 			panic("mover: a spill's entries are not those that were read")
 		}
@@ -267,7 +268,7 @@ func (sp *backlog) fails(err error) {
 // vanish gives up what was not read of a spill whose folder was removed.
 func (sp *backlog) vanish() {
 	lost := sp.giveUp(sp.next)
-	sp.next = sp.entries.len()
+	sp.next = sp.entries.Len()
 	sp.gone.Store(true)
 	sp.broken = false
 	sp.pop()
@@ -278,8 +279,8 @@ func (sp *backlog) vanish() {
 
 // giveUp counts what is not done of the entries from the i-th on as lost.
 func (sp *backlog) giveUp(i int) (events uint64) {
-	for ; i < sp.entries.len(); i++ {
-		if e := sp.entries.at(i); !e.done {
+	for ; i < sp.entries.Len(); i++ {
+		if e := sp.entries.At(i); !e.done {
 			events += uint64(e.Events)
 			sp.lose(e)
 			e.done = true
@@ -324,8 +325,8 @@ func (sp *backlog) lose(e *entry) {
 // detach has an own spill be used no more, and forgets what may not be stored in it.
 func (sp *backlog) detach() {
 	sp.own = false
-	for i := range sp.entries.len() {
-		e := sp.entries.at(i)
+	for i := range sp.entries.Len() {
+		e := sp.entries.At(i)
 		if e.f != nil {
 			e.f.inSpill, e.f.pos = nil, 0
 			e.f, e.done = nil, true

@@ -158,8 +158,8 @@ func (c *badDisk) unread(t *testing.T) (n uint64) {
 	t.Helper()
 	if err := c.f.m.mail.ask(t.Context(), func() {
 		if sp := c.f.m.loop.spiller.own; sp != nil {
-			for i := sp.next; i < sp.entries.len(); i++ {
-				n += sp.entries.at(i).Bytes
+			for i := sp.next; i < sp.entries.Len(); i++ {
+				n += sp.entries.At(i).Bytes
 			}
 		}
 	}); err != nil {

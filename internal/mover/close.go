@@ -199,7 +199,7 @@ func (c *closer) mine() []*flight {
 	air.givenUp = nil
 	var mine []*flight
 	for _, f := range all {
-		if f.from == nil && f.src.Own {
+		if f.from == nil && f.feed.Own {
 			f.flying = false
 			mine = append(mine, f)
 		} else {
@@ -295,18 +295,18 @@ func (c *closer) end() {
 // an older one, or none.
 func (c *closer) ownsState() bool {
 	return c.states.some() && slices.ContainsFunc(c.loop.spills(),
-		func(sp *backlog) bool { return sp.entries.len() > 0 })
+		func(sp *backlog) bool { return sp.entries.Len() > 0 })
 }
 
 // giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no
 // spill.
-func (c *closer) giveUp(s *source) {
+func (c *closer) giveUp(s *feed) {
 	t := s.totals()
 	n, b := t.events-s.Taken.Load(), t.bytes-s.Bytes.Load()
 	s.Taken.Add(n)
 	s.Bytes.Add(b)
 	for _, f := range c.undone() {
-		if f.src == s && f.from == nil {
+		if f.feed == s && f.from == nil {
 			n += uint64(f.Chunk.Events)
 			b += f.Bytes
 			c.count.inHand.sub(uint64(f.Chunk.Events), f.Bytes)

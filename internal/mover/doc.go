@@ -7,7 +7,7 @@
 // # Nouns
 //
 //	payload    what is appended: the tag's length as a uvarint, the tag, a record (one MessagePack map)
-//	source     a ring that is read: one of this process, or an adopted one
+//	feed       a ring that is read: one of this process, or an adopted one
 //	window     what is cut from a ring at once (package window), up to BatchBytes
 //	span       a window that was cut, as long as something of it is undone
 //	chunk      what a window has of one tag, or with Config.Ordered a run of it, under a random id and a mark in the ring
@@ -50,7 +50,7 @@
 //
 // # Order
 //
-// One source is shipped at a time, wholly before the next: what dead processes left, oldest first,
+// One feed is shipped at a time, wholly before the next: what dead processes left, oldest first,
 // each in the order marked chunks, spill, chunks on their way to the spill, rest of the ring; then
 // the own spill; then the own ring. While the destination takes nothing, windows of an adopted ring
 // may be moved to the own spill; they are then shipped before the rest of that ring. (Not so for
@@ -59,7 +59,7 @@
 // ordered destination whatever their tags; at others those of different tags may pass each other
 // within a window.
 //
-// A destination without states that has taken nothing for 5 s gets the next source's chunks too:
+// A destination without states that has taken nothing for 5 s gets the next feed's chunks too:
 // its server may refuse one without a word, which shows only when it takes others. A host gets them
 // in order all the same.
 //

@@ -13,12 +13,12 @@ import (
 
 const idLen = window.IDLen
 
-// A flight is a chunk from the cut to what becomes of it. It comes from a ring (src), or from a
+// A flight is a chunk from the cut to what becomes of it. It comes from a ring (feed), or from a
 // spill (from, with seq its entry). One of a ring may be in a spill as well (inSpill, with seq its
 // entry), or may get there yet (inJob).
 type flight struct {
 	window.Marked
-	src     *source
+	feed    *feed
 	span    *span
 	from    *backlog
 	inSpill *backlog
@@ -34,9 +34,9 @@ type flight struct {
 }
 
 // asCut sorts flights as they were cut from rings, the oldest of which is the first.
-func asCut(flights []*flight, rings []*source) {
+func asCut(flights []*flight, rings []*feed) {
 	slices.SortStableFunc(flights, func(a, b *flight) int {
-		return cmp.Or(cmp.Compare(slices.Index(rings, a.src), slices.Index(rings, b.src)),
+		return cmp.Or(cmp.Compare(slices.Index(rings, a.feed), slices.Index(rings, b.feed)),
 			cmp.Compare(a.First, b.First), cmp.Compare(a.Lane, b.Lane))
 	})
 }
@@ -55,7 +55,7 @@ func (f *flight) origin() *origin {
 	if f.from != nil {
 		return f.from.origin
 	}
-	return f.src.origin
+	return f.feed.origin
 }
 
 // leaveSpill ends what a flight has with a spill that got it, or may get it yet: it is delivered or

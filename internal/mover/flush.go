@@ -15,7 +15,7 @@ type flush struct {
 }
 
 type horizon struct {
-	s   *source
+	s   *feed
 	key uint64
 }
 

@@ -18,8 +18,8 @@ type ground struct {
 	rings rings
 	count accounts
 
-	resumer   output.Resumer // the destination, if it has states
-	byProcess output.Sourced // the same, if each process has states of its own
+	resumer  output.Resumer  // the destination, if it has states
+	byOrigin output.ByOrigin // the same, if each process has states of its own
 }
 
 func newGround(cfg *Config) (*ground, error) {
@@ -27,14 +27,14 @@ func newGround(cfg *Config) (*ground, error) {
 	g.rings.cfg, g.rings.wake = &g.cfg, g.mail.wake
 	g.count.rings, g.count.wake = &g.rings, g.mail.wake
 	g.resumer, _ = cfg.Destination.(output.Resumer)
-	g.byProcess, _ = cfg.Destination.(output.Sourced)
+	g.byOrigin, _ = cfg.Destination.(output.ByOrigin)
 	return g, g.rings.open()
 }
 
 func (g *ground) report(err error) { g.cfg.report(err) }
 
 // overwritten counts records of a ring that were overwritten, or cannot be read.
-func (g *ground) overwritten(s *source, n uint64) {
+func (g *ground) overwritten(s *feed, n uint64) {
 	g.count.miss(Lost, n)
 	where := s.Ring.Path()
 	if where == "" {

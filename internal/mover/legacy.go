@@ -27,7 +27,7 @@ type legacy struct {
 	discovered bool             // what they left is known
 	adoptAt    time.Time        // look again then
 	queue      []shipper        // in the order of shipping
-	adopted    []*source        // rings that are still open
+	adopted    []*feed          // rings that are still open
 	stranded   []*backlog       // spills that cannot be read now
 	mixed      bool             // the own spill holds what was adopted
 	behind     map[shipper]bool // those of queue that are younger than that
@@ -88,7 +88,7 @@ func (l *legacy) looks() bool {
 
 // adopt takes over the rings that dead processes of the same identity left. They are read when
 // their spills are known.
-func (l *legacy) adopt() []*source {
+func (l *legacy) adopt() []*feed {
 	if l.cfg.Shm == "" {
 		return nil
 	}
@@ -98,12 +98,12 @@ func (l *legacy) adopt() []*source {
 	if err != nil {
 		l.report(fmt.Errorf("looking for rings: %w", err))
 	}
-	var found []*source
+	var found []*feed
 	for _, r := range rings {
-		s := newSource(r, false, &l.rings.origin)
+		s := newFeed(r, false, &l.rings.origin)
 		s.name = filepath.Base(r.Path())
 		copy(s.stateID[:], r.State()) // before a state is stored, which goes behind it
-		if l.byProcess != nil {
+		if l.byOrigin != nil {
 			s.origin = &origin{ring: s}
 		}
 		found = append(found, s)
@@ -113,7 +113,7 @@ func (l *legacy) adopt() []*source {
 
 // found queues what dead processes left. Of each, first what was with its destination, then what it
 // had spilled, which is younger, then what it was spilling, then the rest of its ring.
-func (l *legacy) found(rings []*source, all []*spill.Spill) {
+func (l *legacy) found(rings []*feed, all []*spill.Spill) {
 	var spills []*backlog
 	ids := map[[idLen]byte]bool{}
 	for _, found := range all {
@@ -124,15 +124,15 @@ func (l *legacy) found(rings []*source, all []*spill.Spill) {
 		}
 		sp.IDs = nil
 		l.count.spillsFound.Add(1)
-		for i := range sp.entries.len() {
-			e := sp.entries.at(i)
+		for i := range sp.entries.Len() {
+			e := sp.entries.At(i)
 			l.count.adopted.add(uint64(e.Events), e.Bytes)
 			l.count.inHand.add(uint64(e.Events), e.Bytes)
 		}
 		spills = append(spills, sp)
 	}
 	// Spills without a ring come in their turn, by age.
-	lone := func(before *source) {
+	lone := func(before *feed) {
 		for len(spills) > 0 && (before == nil || spills[0].Made.Before(before.Ring.Owner().Made)) {
 			l.queue = append(l.queue, spills[0])
 			spills = spills[1:]
@@ -168,8 +168,8 @@ func (l *legacy) found(rings []*source, all []*spill.Spill) {
 }
 
 // rebuild makes the chunks again that the owner of a ring had cut, and accounts for them.
-func (l *legacy) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
-	found := window.Rebuild(&s.Source, s.stateID, ids)
+func (l *legacy) rebuild(s *feed, ids map[[idLen]byte]bool) (older, younger *remnant) {
+	found := window.Rebuild(&s.Feed, s.stateID, ids)
 	if found.Bad > 0 {
 		l.count.adopted.add(found.Bad, 0)
 		l.overwritten(s, found.Bad)
@@ -178,7 +178,7 @@ func (l *legacy) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *r
 		for _, k := range chunks {
 			f := l.air.pool.take()
 			k.MoveTo(&f.Marked)
-			f.src = s
+			f.feed = s
 			n := uint64(f.Chunk.Events)
 			l.count.adopted.add(n, f.Bytes)
 			l.count.inHand.add(n, f.Bytes)
@@ -196,7 +196,7 @@ func (l *legacy) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *r
 
 // A remnant is chunks of an adopted ring that its owner had cut.
 type remnant struct {
-	s      *source
+	s      *feed
 	chunks []*flight
 	before *backlog // holds what is younger
 }
@@ -237,7 +237,7 @@ func (l *legacy) over(q shipper) bool {
 	switch q := q.(type) {
 	case *backlog:
 		return l.overSpill(q)
-	case *source:
+	case *feed:
 		return l.overRing(q)
 	}
 	return q.sent()
@@ -252,7 +252,7 @@ func (l *legacy) overSpill(sp *backlog) bool {
 		l.stranded = append(l.stranded, sp)
 		return true
 	}
-	if sp.entries.len() > 0 {
+	if sp.entries.Len() > 0 {
 		return false
 	}
 	l.states.spillGoes(sp.origin)
@@ -262,7 +262,7 @@ func (l *legacy) overSpill(sp *backlog) bool {
 	return true
 }
 
-func (l *legacy) overRing(s *source) bool {
+func (l *legacy) overRing(s *feed) bool {
 	if s.Fill() || !s.Ended || s.Out > 0 {
 		return false
 	}
@@ -294,21 +294,21 @@ func (l *legacy) overRing(s *source) bool {
 // the spill of another process, because this one was killed in between, two successors would each
 // write the lines that they find.
 func (l *legacy) spillAdopted() {
-	if len(l.queue) == 0 || l.cfg.Dir == "" || l.byProcess != nil || !l.air.stalled() ||
+	if len(l.queue) == 0 || l.cfg.Dir == "" || l.byOrigin != nil || !l.air.stalled() ||
 		!l.spiller.circumstances().spillable() {
 		return
 	}
 	for i, q := range l.queue {
 		switch q := q.(type) {
 		case *remnant:
-			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
+			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.Len() == 0) {
 				chunks := q.chunks
 				q.chunks = nil
 				l.follow(i)
 				l.spiller.toDisk(chunks)
 				return
 			}
-		case *source:
+		case *feed:
 			if l.spiller.spill(q) {
 				l.follow(i)
 				return
@@ -392,5 +392,5 @@ func (l *legacy) spills() []*backlog {
 // holds says that events are in a spill.
 func (l *legacy) holds() bool {
 	return len(l.stranded) > 0 || slices.ContainsFunc(l.spills(),
-		func(sp *backlog) bool { return sp.entries.len() > 0 })
+		func(sp *backlog) bool { return sp.entries.Len() > 0 })
 }

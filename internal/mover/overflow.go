@@ -39,7 +39,7 @@ func (l *loop) circumstances() circumstances {
 
 // limit is line in bytes, or more where little of what is in use could be taken: windows of a few
 // records are not worth their while.
-func (l *loop) limit(s *source, used int64) int64 {
+func (l *loop) limit(s *feed, used int64) int64 {
 	line := s.Ring.Size() / 8 * l.spiller.circumstances().line()
 	if line == 0 || used < line {
 		return line

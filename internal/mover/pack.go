@@ -10,7 +10,7 @@ type packer struct {
 	pool   *pool
 	work   *window.Cutter
 	batch  int       // bytes of a window
-	last   []*flight // that were taken from a source
+	last   []*flight // that were taken from a feed
 	chunks []*window.Marked
 }
 
@@ -22,10 +22,10 @@ func newPacker(g *ground, pool *pool) *packer {
 func (p *packer) full() bool { return p.work.Full }
 
 // cut reads the next window, and says whether there was anything.
-func (p *packer) cut(s *source) bool { return p.work.Cut(&s.Source, p.batch) }
+func (p *packer) cut(s *feed) bool { return p.work.Cut(&s.Feed, p.batch) }
 
 // take cuts a window for the destination.
-func (s *source) take(p *packer) ([]*flight, bool) {
+func (s *feed) take(p *packer) ([]*flight, bool) {
 	if !p.cut(s) {
 		return nil, false
 	}
@@ -35,7 +35,7 @@ func (s *source) take(p *packer) ([]*flight, bool) {
 
 // pack makes flights of what was cut from s, each with its mark in the ring, and only then moves
 // the ring's cut.
-func (p *packer) pack(s *source, flights []*flight, to byte) []*flight {
+func (p *packer) pack(s *feed, flights []*flight, to byte) []*flight {
 	w := p.work
 	sp := &span{s: s, first: w.First, last: w.Last, left: w.Chunks()}
 	events, bytes := uint64(0), uint64(0)
@@ -43,7 +43,7 @@ func (p *packer) pack(s *source, flights []*flight, to byte) []*flight {
 	for i := range w.Chunks() {
 		f := p.pool.take()
 		w.Take(i, &f.Marked)
-		f.src, f.span = s, sp
+		f.feed, f.span = s, sp
 		events += uint64(f.Chunk.Events)
 		bytes += f.Bytes
 		flights = append(flights, f)
@@ -53,16 +53,16 @@ func (p *packer) pack(s *source, flights []*flight, to byte) []*flight {
 	p.cfg.fault("marked")
 	p.count.untell(s, w.Last, false)
 	if s.Own {
-		s.spans.push(sp)
+		s.spans.Push(sp)
 	}
 	p.took(s, events, bytes)
 	p.cfg.fault("cut")
 	return flights
 }
 
-// took accounts for what was cut from a source: so many events of it, with so many bytes, are in
+// took accounts for what was cut from a feed: so many events of it, with so many bytes, are in
 // hand now.
-func (p *packer) took(s *source, events, bytes uint64) {
+func (p *packer) took(s *feed, events, bytes uint64) {
 	w := p.work
 	p.count.inHand.add(events, bytes)
 	if w.Bad > 0 {
@@ -75,9 +75,9 @@ func (p *packer) took(s *source, events, bytes uint64) {
 }
 
 // drop takes the oldest records that are not cut yet out of a ring, for good.
-func (p *packer) drop(s *source) bool {
+func (p *packer) drop(s *feed) bool {
 	w := p.work
-	if !w.Pass(&s.Source, int(s.Ring.Size()/16)) {
+	if !w.Pass(&s.Feed, int(s.Ring.Size()/16)) {
 		return false
 	}
 	p.count.untell(s, w.Last, true)

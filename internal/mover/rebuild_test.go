@@ -68,14 +68,14 @@ func spoil(t *testing.T, path string, n uint32) {
 	}
 }
 
-// A keeping is a fake with states, which stores one of each source before anything is submitted.
+// A keeping is a fake with states, which stores one of each origin before anything is submitted.
 type keeping struct{ *fake }
 
 func (d keeping) Resume(save func([]byte) error, states ...[]byte) error {
-	return d.ResumeFrom(output.Source{States: states, Save: save})
+	return d.ResumeFrom(output.Origin{States: states, Save: save})
 }
 
-func (d keeping) ResumeFrom(sources ...output.Source) error {
+func (d keeping) ResumeFrom(sources ...output.Origin) error {
 	for _, s := range sources {
 		if err := s.Save([]byte("resumed")); err != nil {
 			return err

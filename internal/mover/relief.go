@@ -81,7 +81,7 @@ func (r *relief) done(sp *spill.Spill, flights []*flight, at []journal.Position,
 func (sp *backlog) putAside(f *flight, at journal.Position) {
 	e := entry{Entry: spill.Entry{Pos: at, Bytes: f.Bytes, Events: uint32(f.Chunk.Events)}, span: f.span, done: true}
 	if f.flying && f.at != givenUpAt {
-		f.inSpill, f.pos, f.seq, f.aside = sp, at, sp.first+uint64(sp.entries.len()), true
+		f.inSpill, f.pos, f.seq, f.aside = sp, at, sp.first+uint64(sp.entries.Len()), true
 		e.f, e.done = f, false
 		sp.count.spilled.Add(uint64(f.Chunk.Events))
 		f.Unmark()
@@ -95,7 +95,7 @@ func (sp *backlog) putAside(f *flight, at journal.Position) {
 // again lets go of the spills in which nothing is left, and notes how far others are done.
 func (r *relief) again() {
 	r.aside = slices.DeleteFunc(r.aside, func(sp *backlog) bool {
-		if sp.entries.len() > 0 {
+		if sp.entries.Len() > 0 {
 			sp.advance()
 			return false
 		}

@@ -37,7 +37,7 @@ func aloft(t *testing.T, n int) (*loop, []*job1) {
 	for range n {
 		f := l.air.pool.take()
 		forward.AppendID(f.ID[:0])
-		f.src, f.Chunk = g.rings.cur.Load(), forward.Chunk{Tag: "a", ID: f.ID[:], UniqueID: true}
+		f.feed, f.Chunk = g.rings.cur.Load(), forward.Chunk{Tag: "a", ID: f.ID[:], UniqueID: true}
 		f.Chunk.Entries, f.Chunk.Events = []byte{0x92, 1, 0x80}, 1
 		l.air.submit(f)
 	}
@@ -55,7 +55,7 @@ func TestAsideWhileItLands(t *testing.T) {
 	b.putAside(a.out[0], 1)
 	answered.Wait()
 	a.collect()
-	if b.entries.len() != 1 || b.empty() || len(a.givenUp) != 0 {
+	if b.entries.Len() != 1 || b.empty() || len(a.givenUp) != 0 {
 		t.Error("what the destination gave up is not left in the spill")
 	}
 }

@@ -25,9 +25,9 @@ type timing struct {
 	timer    *time.Timer
 }
 
-// due says whether the records of a source are to be cut now: the own ring's wait a little for
+// due says whether the records of a feed are to be cut now: the own ring's wait a little for
 // others to come.
-func (l *loop) due(s *source) bool {
+func (l *loop) due(s *feed) bool {
 	if !s.Own || s != l.rings.cur.Load() || l.hurried(s) {
 		return true
 	}
@@ -35,7 +35,7 @@ func (l *loop) due(s *source) bool {
 }
 
 // hurried says that a call waits for what is in the own ring.
-func (l *loop) hurried(s *source) bool {
+func (l *loop) hurried(s *feed) bool {
 	return l.phase >= sealed || len(l.flushes) > 0 || s.waiting.Load() > 0
 }
 
@@ -138,7 +138,7 @@ func (l *loop) pace(many bool) time.Duration {
 
 // sleepOn asks the ring to wake the loop when something is appended, or says that there is
 // something already.
-func (l *loop) sleepOn(s *source, wait *time.Duration) bool {
+func (l *loop) sleepOn(s *feed, wait *time.Duration) bool {
 	if !s.Ring.Sleep() {
 		l.spins = 0
 		return false

@@ -18,14 +18,14 @@ import (
 type rings struct {
 	cfg    *Config
 	wake   func()
-	cur    atomic.Pointer[source]    // where Append puts events
-	all    atomic.Pointer[[]*source] // oldest first; cur is the last
-	origin origin                    // this process, as a destination with states sees it
-	path   string                    // of the one that Open opened
-	made   time.Time                 // that one, where it is in shared memory
-	mu     sync.Mutex                // over changes of cur and all
-	sealed bool                      // mu
-	gone   uint64                    // events appended to those that are no longer in all; mu
+	cur    atomic.Pointer[feed]    // where Append puts events
+	all    atomic.Pointer[[]*feed] // oldest first; cur is the last
+	origin origin                  // this process, as a destination with states sees it
+	path   string                  // of the one that Open opened
+	made   time.Time               // that one, where it is in shared memory
+	mu     sync.Mutex              // over changes of cur and all
+	sealed bool                    // mu
+	gone   uint64                  // events appended to those that are no longer in all; mu
 }
 
 // open opens the first one.
@@ -37,8 +37,8 @@ func (r *rings) open() error {
 			return fmt.Errorf("mover: %w", err)
 		}
 	}
-	s := r.source(first)
-	r.all.Store(&[]*source{s})
+	s := r.feed(first)
+	r.all.Store(&[]*feed{s})
 	r.cur.Store(s)
 	r.path, r.made = first.Path(), first.Owner().Made
 	return nil
@@ -71,13 +71,13 @@ func (r *rings) options(dir string) *ring.Options {
 // tagRoom is what a payload may hold besides the record.
 const tagRoom = 1<<10 + binary.MaxVarintLen16
 
-func (r *rings) source(of *ring.Ring) *source {
+func (r *rings) feed(of *ring.Ring) *feed {
 	of.SetWake(r.wake)
-	return newSource(of, true, &r.origin)
+	return newFeed(of, true, &r.origin)
 }
 
 // replace puts a ring of plain memory in the place of one that failed.
-func (r *rings) replace(s *source) {
+func (r *rings) replace(s *feed) {
 	r.mu.Lock()
 	if r.cur.Load() != s || r.sealed {
 		r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *rings) replace(s *source) {
 	}
 	next, err := ring.Open(r.options(""))
 	if err == nil {
-		n := r.source(next)
+		n := r.feed(next)
 		all := append(slices.Clone(*r.all.Load()), n)
 		r.all.Store(&all)
 		r.cur.Store(n)
@@ -108,7 +108,7 @@ func (r *rings) seal() {
 }
 
 // full is the first one that has records to be taken.
-func (r *rings) full() *source {
+func (r *rings) full() *feed {
 	for _, s := range *r.all.Load() {
 		if s.Fill() {
 			return s
@@ -118,7 +118,7 @@ func (r *rings) full() *source {
 }
 
 // remove lets go of one that failed, and of which nothing more can be had.
-func (r *rings) remove(s *source) {
+func (r *rings) remove(s *feed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := s.close(false); err != nil {
@@ -129,6 +129,6 @@ func (r *rings) remove(s *source) {
 	r.all.Store(&all)
 }
 
-func without(all []*source, s *source) []*source {
-	return slices.DeleteFunc(slices.Clone(all), func(o *source) bool { return o == s })
+func without(all []*feed, s *feed) []*feed {
+	return slices.DeleteFunc(slices.Clone(all), func(o *feed) bool { return o == s })
 }

@@ -93,20 +93,20 @@ func (l *loop) ship() {
 		return
 	}
 	for l.air.roomy() {
-		src := l.next()
-		if src != l.air.active {
-			// One source after the other, wholly: what a destination stores with its chunks then
+		q := l.next()
+		if q != l.air.active {
+			// One feed after the other, wholly: what a destination stores with its chunks then
 			// needs no merging.
 			if len(l.air.out) > 0 && !l.air.stands() {
 				return
 			}
-			l.air.active = src
+			l.air.active = q
 		}
-		s, isRing := src.(*source)
+		s, isRing := q.(*feed)
 		if isRing && !l.due(s) {
 			return
 		}
-		flights, ok := src.take(l.pack)
+		flights, ok := q.take(l.pack)
 		if !ok {
 			return
 		}

@@ -28,7 +28,7 @@ func newShelf(g *ground) *shelf {
 }
 
 // discover finds the spills of dead processes, and of the owners of rings that were adopted.
-func (s *shelf) discover(rings []*source) []*spill.Spill {
+func (s *shelf) discover(rings []*feed) []*spill.Spill {
 	var names []string
 	for _, r := range rings {
 		names = append(names, r.name)

@@ -63,7 +63,7 @@ func (s *spiller) circumstances() circumstances {
 }
 
 // spill cuts a window of a ring and has it written.
-func (s *spiller) spill(r *source) bool {
+func (s *spiller) spill(r *feed) bool {
 	if !s.pack.cut(r) {
 		return false
 	}
@@ -247,12 +247,12 @@ func (s *spiller) mustWait() bool {
 
 // empty says that nothing is in the spill, or on its way into it.
 func (s *spiller) empty() bool {
-	return s.writing == 0 && len(s.stuck) == 0 && (s.own == nil || s.own.entries.len() == 0)
+	return s.writing == 0 && len(s.stuck) == 0 && (s.own == nil || s.own.entries.Len() == 0)
 }
 
 // holds says that events are in a spill of this process, or on their way into one.
 func (s *spiller) holds() bool {
-	return s.writing > 0 || s.own != nil && s.own.entries.len() > 0 || len(s.saved) > 0 || len(s.relief.aside) > 0
+	return s.writing > 0 || s.own != nil && s.own.entries.Len() > 0 || len(s.saved) > 0 || len(s.relief.aside) > 0
 }
 
 // pending is what the disk's goroutine is writing: it has to be read again before anything younger.
@@ -323,7 +323,7 @@ func (s *spiller) save(givenUp []*flight, done chan struct{}) {
 	}
 	// They are older than what has been spilled, or is being spilled: where there is such, they get
 	// a spill of their own, dated before it.
-	if s.writing > 0 || s.own != nil && s.own.entries.len() > 0 {
+	if s.writing > 0 || s.own != nil && s.own.entries.Len() > 0 {
 		s.toDiskBefore(givenUp)
 		return
 	}

@@ -37,18 +37,18 @@ func (s *states) keep(f *flight, state []byte) {
 	o := f.origin()
 	o.latest = append(o.latest[:0], state...)
 	if f.from == nil {
-		f.src.stateID = f.ID
-		s.storeLocked(f.src, state)
+		f.feed.stateID = f.ID
+		s.storeLocked(f.feed, state)
 	}
 }
 
 // storeLocked writes stateID and state. With mu held.
-func (s *states) storeLocked(src *source, state []byte) {
+func (s *states) storeLocked(r *feed, state []byte) {
 	if s.closed {
 		return
 	}
-	s.buf = append(append(s.buf[:0], src.stateID[:]...), state...)
-	if err := src.Ring.SetState(s.buf); err != nil {
+	s.buf = append(append(s.buf[:0], r.stateID[:]...), state...)
+	if err := r.Ring.SetState(s.buf); err != nil {
 		s.report(fmt.Errorf("storing the destination's state: %w", err))
 	}
 }
@@ -114,14 +114,14 @@ func (s *states) close() {
 }
 
 // resume tells the destination what dead processes left of it.
-func (s *states) resume(rings []*source, spills []*spill.Spill) error {
+func (s *states) resume(rings []*feed, spills []*spill.Spill) error {
 	switch {
-	case s.byProcess != nil:
-		return s.byProcess.ResumeFrom(s.sources(rings, spills)...)
+	case s.byOrigin != nil:
+		return s.byOrigin.ResumeFrom(s.origins(rings, spills)...)
 	case s.resumer != nil:
 		var all [][]byte
-		for _, src := range rings {
-			all = append(all, stateOf(src, nil)...)
+		for _, r := range rings {
+			all = append(all, stateOf(r, nil)...)
 		}
 		for _, sp := range spills {
 			all = append(all, stateOf(nil, sp)...)
@@ -131,20 +131,20 @@ func (s *states) resume(rings []*source, spills []*spill.Spill) error {
 	return nil
 }
 
-// sources are the dead processes, each with its states, and this one last.
-func (s *states) sources(rings []*source, spills []*spill.Spill) []output.Source {
-	var all []output.Source
+// origins are the dead processes, each with its states, and this one last.
+func (s *states) origins(rings []*feed, spills []*spill.Spill) []output.Origin {
+	var all []output.Origin
 	add := func(o *origin) {
 		o.index = len(all)
-		all = append(all, output.Source{
+		all = append(all, output.Origin{
 			States: stateOf(o.ring, o.spill),
 			Save:   func(state []byte) error { return s.record(o, state) },
 		})
 	}
 	s.ofSpill = map[*spill.Spill]*origin{}
-	for _, src := range rings {
-		o := src.origin
-		i := slices.IndexFunc(spills, func(sp *spill.Spill) bool { return filepath.Base(sp.Dir) == src.name })
+	for _, r := range rings {
+		o := r.origin
+		i := slices.IndexFunc(spills, func(sp *spill.Spill) bool { return filepath.Base(sp.Dir) == r.name })
 		if i >= 0 {
 			o.spill, s.ofSpill[spills[i]] = spills[i], o
 		}
@@ -161,9 +161,9 @@ func (s *states) sources(rings []*source, spills []*spill.Spill) []output.Source
 }
 
 // stateOf are the states in a ring and a spill, which may be nil.
-func stateOf(src *source, sp *spill.Spill) (states [][]byte) {
-	if src != nil {
-		if b := src.Ring.State(); len(b) > idLen {
+func stateOf(r *feed, sp *spill.Spill) (states [][]byte) {
+	if r != nil {
+		if b := r.Ring.State(); len(b) > idLen {
 			states = append(states, b[idLen:])
 		}
 	}

@@ -42,7 +42,7 @@ type FileConfig struct {
 
 // fileOutput appends lines to files.
 type fileOutput struct {
-	*queue
+	*sinkQueue
 	files *fileSink
 }
 
@@ -63,8 +63,8 @@ func NewFile(c *FileConfig) (Output, error) {
 	if s.set, err = s.open(nil); err != nil {
 		return nil, err
 	}
-	s.queue = newQueue(c.Path, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
-	o := &fileOutput{s.queue, s}
+	s.sinkQueue = newQueue(c.Path, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
+	o := &fileOutput{s.sinkQueue, s}
 	if c.Shared != files.Unshared {
 		s.together = sharedTogether
 	}
@@ -76,7 +76,7 @@ func NewFile(c *FileConfig) (Output, error) {
 
 // Resume implements Resumer.
 func (o *fileOutput) Resume(save func(state []byte) error, states ...[]byte) error {
-	return o.files.resume(Source{states, save})
+	return o.files.resume(Origin{states, save})
 }
 
 // Submit implements Output.
@@ -89,7 +89,7 @@ func (o *fileOutput) SubmitAt(token []byte, c *forward.Chunk, done func(Result))
 
 // SubmitLong implements Longer.
 func (o *fileOutput) SubmitLong(token []byte, c *forward.Chunk, l *forward.Long, done func(Result)) {
-	o.submit(ticket{chunk: c, long: l, place: token, source: len(o.files.sources) - 1}, done)
+	o.submit(ticket{chunk: c, long: l, place: token, origin: len(o.files.origins) - 1}, done)
 }
 
 // Waiting implements Waiter: all lines are made, and the disk has yet to take them.
@@ -104,22 +104,22 @@ func (o *fileOutput) Close(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ok {
 		o.files.deadline.CompareAndSwap(nil, &end)
 	}
-	return o.queue.Close(ctx)
+	return o.sinkQueue.Close(ctx)
 }
 
 // fileSink is the sink of a fileOutput.
 type fileSink struct {
-	*queue
+	*sinkQueue
 	config   FileConfig
 	renderer renderer
 	render   func(dst []byte) []byte   // appendRun, until enough waits
-	set      *files.Set                // of the source whose chunks come
-	own      *files.Set                // of the last source
-	sources  []fileSource              // none without Resume
-	from     int                       // of sources, that which set is of
+	set      *files.Set                // of the origin whose chunks come
+	own      *files.Set                // of the last origin
+	origins  []fileOrigin              // none without Resume
+	from     int                       // of origins, that which set is of
 	opening  chan struct{}             // holds one: resume, or close, which may come while it runs
 	made     atomic.Uint64             // the last job whose lines are made
-	closing  sync.WaitGroup            // over sets of other sources
+	closing  sync.WaitGroup            // over sets of other origins
 	deadline atomic.Pointer[time.Time] // of Close
 
 	job  *job // what appendRun renders
@@ -127,14 +127,14 @@ type fileSink struct {
 	line []byte // room for one that is left out
 }
 
-// resume goes on where several sources stand. The last one's set is opened.
-func (s *fileSink) resume(sources ...Source) error {
+// resume goes on where several origins stand. The last one's set is opened.
+func (s *fileSink) resume(all ...Origin) error {
 	s.opening <- struct{}{}
 	defer func() { <-s.opening }()
 	if s.isClosed() {
 		return ErrClosed
 	}
-	for i, from := range sources {
+	for i, from := range all {
 		state, err := files.Merge(from.States...)
 		if err != nil {
 			if s.config.Sync {
@@ -142,15 +142,15 @@ func (s *fileSink) resume(sources ...Source) error {
 			}
 			s.tell(fmt.Errorf("%s: %w; lines may be written twice", s.name, err))
 		}
-		s.sources, s.from = append(s.sources, fileSource{state, from.Save}), i
+		s.origins, s.from = append(s.origins, fileOrigin{state, from.Save}), i
 		// One of several states may go with what it was kept in, before the next is kept.
-		if len(state) > 0 && !s.config.Sync && (len(from.States) > 1 || len(sources) == 1) {
+		if len(state) > 0 && !s.config.Sync && (len(from.States) > 1 || len(all) == 1) {
 			if err := s.store(state); err != nil {
 				return err
 			}
 		}
 	}
-	set, err := s.open(s.sources[s.from].state)
+	set, err := s.open(s.origins[s.from].state)
 	if err != nil {
 		return err
 	}
@@ -159,8 +159,8 @@ func (s *fileSink) resume(sources ...Source) error {
 	return err
 }
 
-// A fileSource is a Source with its states as one.
-type fileSource struct {
+// A fileOrigin is an Origin with its states as one.
+type fileOrigin struct {
 	state []byte // from which its set is opened
 	save  func(state []byte) error
 }
@@ -188,14 +188,14 @@ func (s *fileSink) openAt(state []byte) (*files.Set, error) {
 // store records a state. That it cannot be stored is no reason to write nothing: the lines come at
 // least once then.
 func (s *fileSink) store(state []byte) error {
-	if len(s.sources) == 0 || s.sources[s.from].save == nil {
+	if len(s.origins) == 0 || s.origins[s.from].save == nil {
 		return nil
 	}
 	if !s.acquire() {
 		return errGone
 	}
 	defer s.give()
-	err := s.sources[s.from].save(state)
+	err := s.origins[s.from].save(state)
 	if s.config.Sync {
 		return err
 	}
@@ -207,7 +207,7 @@ func (s *fileSink) store(state []byte) error {
 
 func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
 	for _, j := range jobs {
-		if err := s.turn(j.source); err != nil {
+		if err := s.turn(j.origin); err != nil {
 			return nil, reopen(err)
 		}
 		if err := s.renderRest(j); err != nil {
@@ -223,25 +223,25 @@ func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
 	return state, err
 }
 
-// turn goes on with the chunks of a source. What an earlier process wrote behind its last state is
+// turn goes on with the chunks of an origin. What an earlier process wrote behind its last state is
 // expected to come again with its own chunks, and at the first line that differs no more. So each
-// source has a set of its own.
-func (s *fileSink) turn(source int) error {
-	if source == s.from || len(s.sources) == 0 {
+// origin has a set of its own.
+func (s *fileSink) turn(origin int) error {
+	if origin == s.from || len(s.origins) == 0 {
 		return nil
 	}
 	if err := s.set.Write(); err != nil { // the rest of a line
 		return err
 	}
 	before, next := s.set, s.own
-	s.sources[s.from].state = before.State()
-	if source != len(s.sources)-1 {
+	s.origins[s.from].state = before.State()
+	if origin != len(s.origins)-1 {
 		var err error
-		if next, err = s.open(s.sources[source].state); err != nil {
+		if next, err = s.open(s.origins[origin].state); err != nil {
 			return err
 		}
 	}
-	s.set, s.from = next, source
+	s.set, s.from = next, origin
 	if before != s.own {
 		s.closing.Go(func() { // it may compress files, and waits for the disk
 			if err := before.Close(); err != nil {
@@ -263,7 +263,7 @@ func (s *fileSink) renderRest(j *job) error {
 			err = s.set.Write()
 		}
 		if len(j.place) > 0 && (errors.Is(err, files.ErrCrowded) || err == nil && s.set.Crowded()) {
-			err = s.set.Checkpoint(files.Mark{Place: string(j.place), Events: j.entry})
+			err = s.set.Checkpoint(files.Point{Place: string(j.place), Events: j.entry})
 		}
 		if err != nil {
 			return err
@@ -278,7 +278,7 @@ func (s *fileSink) renderRest(j *job) error {
 // which entries are refused.
 func (s *fileSink) skip(j *job) error {
 	mark := s.set.Resumed()
-	if mark == (files.Mark{}) || len(j.place) == 0 || j.begun {
+	if mark == (files.Point{}) || len(j.place) == 0 || j.begun {
 		return nil
 	}
 	events := mark.Events

@@ -125,7 +125,7 @@ func TestFileClosedWhileResumed(t *testing.T) {
 		resumed := make(chan error)
 		go func() {
 			save := func([]byte) error { return nil }
-			resumed <- o.(Sourced).ResumeFrom(Source{Save: save}, Source{Save: save})
+			resumed <- o.(ByOrigin).ResumeFrom(Origin{Save: save}, Origin{Save: save})
 		}()
 		must(t, o.Close(context.Background()))
 		if err := <-resumed; err != nil && !errors.Is(err, ErrClosed) {

@@ -13,7 +13,7 @@ type ticket struct {
 	chunk  *forward.Chunk
 	long   *forward.Long // the one event of the chunk; nil: it has entries
 	place  []byte        // the token of SubmitAt
-	source int           // of SubmitFrom
+	origin int           // of SubmitFrom
 }
 
 // A job is a chunk that waits.
@@ -73,7 +73,7 @@ func (j *job) restart() {
 // maxFree is how many jobs are kept for later chunks.
 const maxFree = 1024
 
-func (q *queue) newJobLocked(t ticket, done func(Result)) *job {
+func (q *sinkQueue) newJobLocked(t ticket, done func(Result)) *job {
 	var j *job
 	if n := len(q.free); n > 0 {
 		j, q.free = q.free[n-1], q.free[:n-1]
@@ -86,7 +86,7 @@ func (q *queue) newJobLocked(t ticket, done func(Result)) *job {
 }
 
 // recycle keeps jobs that are done.
-func (q *queue) recycle(group []*job) {
+func (q *sinkQueue) recycle(group []*job) {
 	for _, j := range group {
 		*j = job{ticket: ticket{place: j.place[:0]}}
 	}

@@ -19,7 +19,7 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // longLine returns what writes the line of a job's long event. The error of the writer is returned
 // as it is; errGone, if the lease cannot be had any more; one that wraps errRecord is the record's.
-func (q *queue) longLine(j *job, r renderer) func(w io.Writer) error {
+func (q *sinkQueue) longLine(j *job, r renderer) func(w io.Writer) error {
 	return func(w io.Writer) error {
 		var failed error // of the writer
 		err := r.WriteLong(writerFunc(func(b []byte) (n int, err error) {
@@ -47,7 +47,7 @@ func (q *queue) longLine(j *job, r renderer) func(w io.Writer) error {
 // leased reads what belongs to others.
 type leased struct {
 	io.ReadCloser
-	q *queue
+	q *sinkQueue
 }
 
 func (l *leased) Read(b []byte) (int, error) {

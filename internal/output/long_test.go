@@ -96,7 +96,7 @@ func TestLong(t *testing.T) {
 	// What is given up in the midst of a line stays a line.
 	w.Reset()
 	s := &streamSink{writer: w, renderer: &lines.Encoder{}}
-	s.queue = newQueue("x", s, &Trip{}, 0, 0)
+	s.sinkQueue = newQueue("x", s, &Trip{}, 0, 0)
 	j := &job{}
 	j.chunk, j.long = longOf(t, n)
 	for s.writeLong(j) == nil {

@@ -50,21 +50,22 @@ type Resumer interface {
 	Resume(save func(state []byte) error, states ...[]byte) error
 }
 
-// A Source is a process whose chunks a logger delivers: one that died, or its own.
-type Source struct {
+// An Origin is a process whose chunks a logger delivers: one that died, or its own.
+type Origin struct {
 	States [][]byte                 // what was kept of it last, as for Resume
 	Save   func(state []byte) error // as for Resume
 }
 
-// A Sourced output is a Resumer for the chunks of several processes. A state belongs to one source:
-// what a process had written when it died is looked for only when its own chunks come again.
-type Sourced interface {
+// A ByOrigin output is a Resumer for the chunks of several processes. A state belongs to one
+// origin: what a process had written when it died is looked for only when its own chunks come
+// again.
+type ByOrigin interface {
 	Resumer
-	// ResumeFrom is Resume with several sources. Submit is SubmitFrom of the last of them.
-	ResumeFrom(sources ...Source) error
-	// SubmitFrom is Submit of a chunk of the source with that index. When it is another source than
+	// ResumeFrom is Resume with several origins. Submit is SubmitFrom of the last of them.
+	ResumeFrom(origins ...Origin) error
+	// SubmitFrom is Submit of a chunk of the origin with that index. When it is another one than
 	// before, nothing is pending.
-	SubmitFrom(source int, c *forward.Chunk, done func(Result))
+	SubmitFrom(origin int, c *forward.Chunk, done func(Result))
 }
 
 // A Placed output wants to know where its caller stands: it resumes in the middle of a chunk.

@@ -16,8 +16,8 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// A queue holds chunks for one writer: a goroutine that hands them to a sink, in order, tries again
-// after errors, and lets the breaker's handler have what the sink cannot take.
+// A sinkQueue holds chunks for one writer: a goroutine that hands them to a sink, in order, tries
+// again after errors, and lets the breaker's handler have what the sink cannot take.
 //
 //	Submit ─→ jobs ─→ writer ─→ sink (file, stream)
 //	            └──→ breaker ─→ handler
@@ -25,7 +25,7 @@ import (
 // The sink may hang for as long as the kernel likes. So nobody waits for it with mu held, and what
 // belongs to others (the bytes of chunks, done, record) is touched only with the lease: Close takes
 // the lease when its time is up, and from then on a writer that comes back touches nothing.
-type queue struct {
+type sinkQueue struct {
 	name string
 	sink sink
 	min  time.Duration // backoff
@@ -98,9 +98,9 @@ func pauses(least, most, first time.Duration) (time.Duration, time.Duration) {
 	return least, most
 }
 
-func newQueue(name string, s sink, trip *Trip, least, most time.Duration) *queue {
+func newQueue(name string, s sink, trip *Trip, least, most time.Duration) *sinkQueue {
 	least, most = pauses(least, most, minBackoff)
-	q := &queue{
+	q := &sinkQueue{
 		name: name, sink: s, min: least, max: most, together: groupJobs,
 		lease: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		closing: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
@@ -110,10 +110,10 @@ func newQueue(name string, s sink, trip *Trip, least, most time.Duration) *queue
 }
 
 // Submit implements Output.
-func (q *queue) Submit(c *forward.Chunk, done func(Result)) { q.submit(ticket{chunk: c}, done) }
+func (q *sinkQueue) Submit(c *forward.Chunk, done func(Result)) { q.submit(ticket{chunk: c}, done) }
 
 // submit is Submit with all that an output may be told of a chunk.
-func (q *queue) submit(t ticket, done func(Result)) {
+func (q *sinkQueue) submit(t ticket, done func(Result)) {
 	q.mu.Lock()
 	if q.closed || q.broken != nil {
 		err := q.broken
@@ -134,7 +134,7 @@ func (q *queue) submit(t ticket, done func(Result)) {
 	}
 }
 
-func (q *queue) wakeWriter() {
+func (q *sinkQueue) wakeWriter() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -142,7 +142,7 @@ func (q *queue) wakeWriter() {
 }
 
 // run is the writer.
-func (q *queue) run() {
+func (q *sinkQueue) run() {
 	defer close(q.exited)
 	var group []*job
 	backoff := q.min
@@ -187,7 +187,7 @@ func (q *queue) run() {
 }
 
 // named puts the queue's name before an error, where that is not plain.
-func (q *queue) named(err error) error {
+func (q *sinkQueue) named(err error) error {
 	if q.brk.trip.Health != nil {
 		return err
 	}
@@ -195,14 +195,14 @@ func (q *queue) named(err error) error {
 }
 
 // last says whether nothing waits behind a group.
-func (q *queue) last(group []*job) bool {
+func (q *sinkQueue) last(group []*job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.jobs) == len(group)
 }
 
 // Flush implements Output.
-func (q *queue) Flush(ctx context.Context) error {
+func (q *sinkQueue) Flush(ctx context.Context) error {
 	q.mu.Lock()
 	if q.closed || q.broken != nil || !q.started {
 		err := q.broken
@@ -217,7 +217,7 @@ func (q *queue) Flush(ctx context.Context) error {
 }
 
 // dueLocked takes the flushes that wait for no job any more.
-func (q *queue) dueLocked() (due []*flushing) {
+func (q *sinkQueue) dueLocked() (due []*flushing) {
 	q.flushes = slices.DeleteFunc(q.flushes, func(w *flushing) bool {
 		if len(q.jobs) > 0 && q.jobs[0].seq <= w.seq {
 			return false
@@ -230,7 +230,7 @@ func (q *queue) dueLocked() (due []*flushing) {
 
 // flushSink flushes the sink for callers that wait for that. It reports false if the sink is of no
 // more use.
-func (q *queue) flushSink(due []*flushing) bool {
+func (q *sinkQueue) flushSink(due []*flushing) bool {
 	err := q.sink.flush()
 	if err != nil {
 		err = q.named(err)
@@ -247,7 +247,7 @@ func (q *queue) flushSink(due []*flushing) bool {
 }
 
 // ruin gives all jobs back: the sink is of no more use.
-func (q *queue) ruin(err error) {
+func (q *sinkQueue) ruin(err error) {
 	if !q.acquire() {
 		return
 	}
@@ -266,11 +266,11 @@ func (q *queue) ruin(err error) {
 }
 
 // tell reports what is wrong.
-func (q *queue) tell(err error) { q.brk.report(err) }
+func (q *sinkQueue) tell(err error) { q.brk.report(err) }
 
 // group returns what is to be written together, old being the group of the attempt that failed. It
 // waits until there is something, and returns nothing when the queue closes.
-func (q *queue) group(old []*job) []*job {
+func (q *sinkQueue) group(old []*job) []*job {
 	timer := time.NewTimer(tickEvery)
 	defer timer.Stop()
 	for {
@@ -303,9 +303,9 @@ func (q *queue) group(old []*job) []*job {
 	}
 }
 
-// fill takes away from a group what the handler took, adds what waits of the same source, and holds
+// fill takes away from a group what the handler took, adds what waits of the same origin, and holds
 // all of it. It is not ready while the handler has one of them.
-func (q *queue) fill(group []*job) (_ []*job, ready bool) {
+func (q *sinkQueue) fill(group []*job) (_ []*job, ready bool) {
 	taken := false
 	for _, j := range group {
 		taken = taken || j.taken
@@ -327,7 +327,7 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 	}
 	for _, j := range q.jobs[min(len(group), len(q.jobs)):] {
 		if j.offered || len(group) >= q.together || len(group) > 0 &&
-			(size+j.size() > groupBytes || j.source != group[0].source) {
+			(size+j.size() > groupBytes || j.origin != group[0].origin) {
 			break
 		}
 		group = append(group, j)
@@ -341,7 +341,7 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 
 // finish tells that jobs, the first of the queue, are done. One state is for all of them: to make
 // and store one for each would cost more than to write them, where they are short.
-func (q *queue) finish(group []*job, state []byte) bool {
+func (q *sinkQueue) finish(group []*job, state []byte) bool {
 	if !q.acquire() {
 		return false
 	}
@@ -365,7 +365,7 @@ func (q *queue) finish(group []*job, state []byte) bool {
 }
 
 // release lets the handler have jobs.
-func (q *queue) release(group []*job) {
+func (q *sinkQueue) release(group []*job) {
 	q.mu.Lock()
 	for _, j := range group {
 		j.held = false
@@ -374,7 +374,7 @@ func (q *queue) release(group []*job) {
 }
 
 // pause waits before the next attempt, and reports whether there is to be one.
-func (q *queue) pause(d time.Duration) bool {
+func (q *sinkQueue) pause(d time.Duration) bool {
 	t := time.NewTimer(d - rand.N(d/2+1)) // so that many processes on one full disk do not try at once
 	defer t.Stop()
 	select {
@@ -386,7 +386,7 @@ func (q *queue) pause(d time.Duration) bool {
 }
 
 // next gives the handler a chunk.
-func (q *queue) next(round uint64) *forward.Chunk {
+func (q *sinkQueue) next(round uint64) *forward.Chunk {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.brk.state() != BreakerOpen {
@@ -402,7 +402,7 @@ func (q *queue) next(round uint64) *forward.Chunk {
 }
 
 // back hears what the handler did with it.
-func (q *queue) back(c *forward.Chunk, err error) {
+func (q *sinkQueue) back(c *forward.Chunk, err error) {
 	q.mu.Lock()
 	i := slices.IndexFunc(q.jobs, func(j *job) bool { return j.chunk == c && j.offered })
 	if i < 0 { // Close gave it up

@@ -10,7 +10,7 @@ import (
 )
 
 // acquire takes the lease. It reports false if it cannot be had any more.
-func (q *queue) acquire() bool {
+func (q *sinkQueue) acquire() bool {
 	q.lease <- struct{}{}
 	if q.gone.Load() {
 		q.give()
@@ -19,13 +19,13 @@ func (q *queue) acquire() bool {
 	return true
 }
 
-func (q *queue) give() { <-q.lease }
+func (q *sinkQueue) give() { <-q.lease }
 
 // grace is how long Close waits for the lease when its time is up: nobody has it for long.
 const grace = time.Second
 
 // Close implements Output.
-func (q *queue) Close(ctx context.Context) error {
+func (q *sinkQueue) Close(ctx context.Context) error {
 	q.mu.Lock()
 	first := !q.closed
 	q.closed = true
@@ -72,13 +72,13 @@ func (q *queue) Close(ctx context.Context) error {
 	return q.outcome()
 }
 
-func (q *queue) isClosed() bool {
+func (q *sinkQueue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.closed
 }
 
-func (q *queue) outcome() error {
+func (q *sinkQueue) outcome() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.result

@@ -13,7 +13,7 @@ import (
 
 // slowSink is slow while it holds the lease, as when the process is stopped just then.
 type slowSink struct {
-	*queue
+	*sinkQueue
 	held, release chan struct{}
 	writes        int
 }
@@ -39,7 +39,7 @@ func (s *slowSink) close() error { return nil }
 func TestWriterThatOutlivesTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowSink{held: make(chan struct{}), release: make(chan struct{})}
-		s.queue = newQueue("slow", s, &Trip{}, 0, 0)
+		s.sinkQueue = newQueue("slow", s, &Trip{}, 0, 0)
 		var fates []Result
 		s.Submit(&forward.Chunk{Tag: "t", ID: []byte("1")}, func(r Result) { fates = append(fates, r) })
 		<-s.held

@@ -22,14 +22,14 @@ type Deliverer func(ctx context.Context, c *forward.Chunk) (refused []Rejected, 
 func NewSerial(name string, deliver Deliverer, t *Trip, backoff, mostBackoff time.Duration) Output {
 	s := &serial{deliver: deliver}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.queue = newQueue(name, s, t, backoff, mostBackoff)
+	s.sinkQueue = newQueue(name, s, t, backoff, mostBackoff)
 	s.together = 1
 	return s
 }
 
 // serial is a queue and its sink.
 type serial struct {
-	*queue
+	*sinkQueue
 	deliver Deliverer
 	ctx     context.Context // of calls of deliver
 	cancel  context.CancelFunc
@@ -38,7 +38,7 @@ type serial struct {
 // Close implements Output. What is being delivered may come again.
 func (s *serial) Close(ctx context.Context) error {
 	s.cancel()
-	return s.queue.Close(ctx)
+	return s.sinkQueue.Close(ctx)
 }
 
 // write delivers the one job.

@@ -66,15 +66,15 @@ func NewStream(w io.Writer, c *StreamConfig) Output {
 	if err != nil {
 		s.renderer, _ = c.Format.renderer(lines.Options{}, &text, c.OmitZero)
 	}
-	s.queue = newQueue(name, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
+	s.sinkQueue = newQueue(name, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
 	if err != nil {
 		s.tell(fmt.Errorf("%s: %w", name, err))
 	}
-	return &streamOutput{s.queue}
+	return &streamOutput{s.sinkQueue}
 }
 
 // streamOutput is what NewStream returns.
-type streamOutput struct{ *queue }
+type streamOutput struct{ *sinkQueue }
 
 // SubmitLong implements Longer.
 func (o *streamOutput) SubmitLong(_ []byte, c *forward.Chunk, l *forward.Long, done func(Result)) {
@@ -95,7 +95,7 @@ func mixes(f *os.File) bool {
 
 // streamSink is the sink of a stream.
 type streamSink struct {
-	*queue
+	*sinkQueue
 	writer   io.Writer
 	renderer renderer
 	atomic   bool // pieces of pipeBuf

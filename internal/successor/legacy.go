@@ -30,7 +30,7 @@ type Legacy struct {
 
 	successor *Successor
 	sighting  *sighting
-	source    window.Source
+	feed      window.Feed
 	spills    []*spill.Spill // that are open
 	dir       *within.Folder // of the spills; nil: none, or reached by its path
 	stages    []stage
@@ -50,7 +50,7 @@ type stage interface {
 func newLegacy(h *Successor, s *sighting, r *ring.Ring) *Legacy {
 	return &Legacy{
 		Path: r.Path(), Owner: r.Owner(), successor: h, sighting: s, known: map[ID]bool{},
-		source: window.Source{Ring: r},
+		feed: window.Feed{Ring: r},
 	}
 }
 
@@ -64,7 +64,7 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 		return fmt.Errorf("its spill: %v", err) //nolint:errorlint // not to be taken for a ring that is gone
 	}
 	ids := maps.Clone(l.known)
-	for _, k := range l.source.Ring.Marks() {
+	for _, k := range l.feed.Ring.Marks() {
 		label := k.Label
 		label[window.IDLen-1] = window.ToDestination
 		raw, _, runs := window.ParseRun(label)
@@ -92,8 +92,8 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 		}
 	}
 	var label ID
-	copy(label[:], l.source.Ring.State())
-	found := window.Rebuild(&l.source, label, ids)
+	copy(label[:], l.feed.Ring.State())
+	found := window.Rebuild(&l.feed, label, ids)
 	if l.rest = found.Rest; !l.sighting.counted {
 		l.Bad += found.Bad
 		l.sighting.counted = true
@@ -145,7 +145,7 @@ func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 // spilling says that the owner was spilling something: then there was a spill, or soon would have
 // been.
 func (l *Legacy) spilling() bool {
-	return slices.ContainsFunc(l.source.Ring.Marks(), func(k ring.Mark) bool {
+	return slices.ContainsFunc(l.feed.Ring.Marks(), func(k ring.Mark) bool {
 		to := k.Label[window.IDLen-1]
 		return to == window.ToSpill || to == window.RunsToSpill
 	})
@@ -171,13 +171,13 @@ func (l *Legacy) Done() error { return l.stages[0].done() }
 // error it was left.
 func (l *Legacy) Finish() error {
 	lost := uint64(0)
-	if there := l.source.Ring.Lost(); there.Regions > 0 {
+	if there := l.feed.Ring.Lost(); there.Regions > 0 {
 		lost = max(there.Regions, there.Records)
 	}
-	if n := l.rest - l.source.Taken.Load(); int64(n) > 0 { // counted, and not there any more
+	if n := l.rest - l.feed.Taken.Load(); int64(n) > 0 { // counted, and not there any more
 		lost += n
 	}
-	err := errors.Join(l.source.Ring.Close(), l.close())
+	err := errors.Join(l.feed.Ring.Close(), l.close())
 	if err != nil {
 		l.sighting.not = l.successor.now().Add(leaveFor)
 		return err
@@ -190,7 +190,7 @@ func (l *Legacy) Finish() error {
 // come at once.
 func (l *Legacy) Leave() error {
 	l.sighting.not = l.successor.now().Add(leaveFor)
-	return errors.Join(l.source.Ring.Leave(), l.close())
+	return errors.Join(l.feed.Ring.Leave(), l.close())
 }
 
 func (l *Legacy) close() (err error) {

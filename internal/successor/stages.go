@@ -68,7 +68,7 @@ type uncut struct {
 
 func (u *uncut) next() ([]*forward.Chunk, error) {
 	w := u.cutter
-	for w.Cut(&u.l.source, cutBytes) {
+	for w.Cut(&u.l.feed, cutBytes) {
 		var chunks []*forward.Chunk
 		u.chunks = nil
 		for i := range w.Chunks() {
@@ -84,7 +84,7 @@ func (u *uncut) next() ([]*forward.Chunk, error) {
 			return chunks, nil
 		}
 	}
-	if s := &u.l.source; s.Fill() || !s.Ended || s.Out > 0 { // the ring is removed next
+	if s := &u.l.feed; s.Fill() || !s.Ended || s.Out > 0 { // the ring is removed next
 		return nil, errNotOver
 	}
 	return nil, nil

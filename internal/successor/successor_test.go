@@ -531,7 +531,7 @@ func TestSpillNotThere(t *testing.T) {
 	}
 	r := s.open("forward://x:1")
 	s.append(r, "a", 10)
-	source := window.Source{Ring: r}
+	source := window.Feed{Ring: r}
 	var mem window.Buffers
 	w := window.NewCutter(false, &mem)
 	if !w.Cut(&source, cutBytes) {

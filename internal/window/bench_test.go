@@ -24,7 +24,7 @@ func BenchmarkCut(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			s := &Source{Ring: r, Own: true}
+			s := &Feed{Ring: r, Own: true}
 			var h ring.Hint
 			b.SetBytes(int64(len(p)))
 			b.ReportAllocs()

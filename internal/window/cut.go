@@ -32,7 +32,7 @@ type Cutter struct {
 	Full    bool   // there may be more that could be taken
 
 	mem     *Buffers
-	s       *Source
+	s       *Feed
 	limit   int
 	parts   []part
 	entries []byte            // of all parts, with Ordered
@@ -51,10 +51,10 @@ func NewCutter(ordered bool, mem *Buffers) *Cutter {
 	return w
 }
 
-// Cut reads the next window of a source and says whether there was anything. limit is in bytes. A
+// Cut reads the next window of a feed and says whether there was anything. limit is in bytes. A
 // window ends only where the key changes, so that the keys of its first and last record say exactly
 // what is in it. Take, Mark and Done follow.
-func (w *Cutter) Cut(s *Source, limit int) bool {
+func (w *Cutter) Cut(s *Feed, limit int) bool {
 	if s.Crowded() {
 		return false
 	}
@@ -75,14 +75,14 @@ func (w *Cutter) Cut(s *Source, limit int) bool {
 }
 
 // Pass is Cut of what is to be dropped: nothing of it is kept, and Done follows.
-func (w *Cutter) Pass(s *Source, limit int) bool {
+func (w *Cutter) Pass(s *Feed, limit int) bool {
 	w.skip = true
 	w.cut(s, limit)
 	w.skip = false
 	return w.Taken > 0
 }
 
-func (w *Cutter) cut(s *Source, limit int) {
+func (w *Cutter) cut(s *Feed, limit int) {
 	w.s, w.limit = s, limit
 	w.n, w.same, w.size, w.Taken, w.Bytes, w.Bad, w.Full = 0, 0, 0, 0, 0, 0, false
 	if w.Ordered && w.entries == nil && !w.skip {
@@ -146,7 +146,7 @@ func (w *Cutter) Mark(chunks []*Marked, to byte) {
 	}
 }
 
-// Done moves the source over the window, and then the ring's cut.
+// Done moves the feed over the window, and then the ring's cut.
 func (w *Cutter) Done() {
 	w.s.Taken.Add(w.Taken)
 	w.s.Bytes.Add(w.Bytes)

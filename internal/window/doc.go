@@ -10,7 +10,7 @@
 //	run        what a window has of one tag in a row
 //	chunk      a run, or what a window has of one tag, under a random id (forward.Chunk, UniqueID)
 //	mark       a chunk's entry in the ring's header: first and last key, the first record's lane, the id; or one for all runs of a window
-//	source     a ring that windows are cut from (Source)
+//	feed       a ring that windows are cut from (Feed)
 //
 // # The order of steps
 //

@@ -21,7 +21,7 @@ type Marked struct {
 	Lane  uint16 // of the first record
 	Runs  *Runs  // whose mark covers it in place of one of its own
 
-	of   *Source
+	of   *Feed
 	slot int  // -1: no mark
 	to   byte // the mark's last character
 	lent bool // another goroutine may read the entries for an unknown time

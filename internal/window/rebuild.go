@@ -23,7 +23,7 @@ type Rebuilt struct {
 // under the same ids. Those whose ids are in spilled are in a spill's care. done is the id of the
 // chunk whose state was stored last: it is done, and so are all that were submitted before it,
 // since a destination with states takes chunks in turn, and their marks go later.
-func Rebuild(s *Source, done [IDLen]byte, spilled map[[IDLen]byte]bool) Rebuilt {
+func Rebuild(s *Feed, done [IDLen]byte, spilled map[[IDLen]byte]bool) Rebuilt {
 	r := rebuilder{s: s, spilled: spilled}
 	r.claim(done)
 	damaged := r.read()
@@ -39,7 +39,7 @@ const mostRebuilt = 16 * MostRuns
 
 // A rebuilder is at work on one ring.
 type rebuilder struct {
-	s       *Source
+	s       *Feed
 	spilled map[[IDLen]byte]bool
 	claims  []*claim
 	found   Rebuilt

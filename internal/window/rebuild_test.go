@@ -37,7 +37,7 @@ func abandoned(t *testing.T, runs bool, to byte) (dir string, chunks []*Marked) 
 		}
 	}
 	events(12)
-	s, w := &Source{Ring: r, Own: true}, NewCutter(runs, &Buffers{})
+	s, w := &Feed{Ring: r, Own: true}, NewCutter(runs, &Buffers{})
 	if !w.Cut(s, 1<<20) || w.Taken != 12 || w.Bad != 0 {
 		t.Fatalf("cut %+v", w)
 	}
@@ -58,13 +58,13 @@ func abandoned(t *testing.T, runs bool, to byte) (dir string, chunks []*Marked) 
 }
 
 // adopted is that ring as a later process has it.
-func adopted(t *testing.T, dir string) *Source {
+func adopted(t *testing.T, dir string) *Feed {
 	t.Helper()
 	left, err := ring.Adopt(dir, "test", func(ring.Owner) bool { return true }, func(err error) { t.Error(err) })
 	if err != nil || len(left) != 1 {
 		t.Fatal(left, err)
 	}
-	return &Source{Ring: left[0]}
+	return &Feed{Ring: left[0]}
 }
 
 // What is in a spill is in its care for good: a process that adopts the ring after the spill

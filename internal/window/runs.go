@@ -44,7 +44,7 @@ type Runs struct {
 	Left   int  // runs under the mark; the last ones
 	Flying int  // of these, with the destination; the caller's
 
-	of      *Source
+	of      *Feed
 	slot    int    // of the mark; -1: none
 	entries []byte // in which those of the runs lie; nil when each run has its own
 	lent    bool   // another goroutine may read them for an unknown time

@@ -25,9 +25,9 @@ func TestClient(t *testing.T) {
 	slash := filepath.ToSlash
 	ca := testcert.New(t)
 	s := start(t, "https://127.0.0.1:0?cert="+slash(ca.Server.Cert)+"&key="+slash(ca.Server.Key)+"&client_ca="+
-		slash(ca.File)+"&token_file="+slash(token), sources(1))
-	plain := start(t, "127.0.0.1:0", sources(1))
-	guarded := start(t, "127.0.0.1:0?token_file="+slash(token), sources(1))
+		slash(ca.File)+"&token_file="+slash(token), hooks(1))
+	plain := start(t, "127.0.0.1:0", hooks(1))
+	guarded := start(t, "127.0.0.1:0?token_file="+slash(token), hooks(1))
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/status" {
 			http.Redirect(w, r, "http://"+plain.Addr().String(), http.StatusFound)

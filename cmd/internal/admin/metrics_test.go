@@ -44,7 +44,7 @@ func families(t *testing.T, s *Server, accept string) map[string]*dto.MetricFami
 // TestSyncs: how long syncs take is a native histogram for those that ask for one, and has classic
 // buckets for all.
 func TestSyncs(t *testing.T) {
-	s := start(t, "127.0.0.1:0", sources(1))
+	s := start(t, "127.0.0.1:0", hooks(1))
 	for _, took := range []time.Duration{
 		800 * time.Microsecond, 3 * time.Millisecond, 3 * time.Millisecond,
 		2 * time.Second,
@@ -74,7 +74,7 @@ func TestSyncs(t *testing.T) {
 // TestFamilies: each figure is a series of its family, labels that are no text do no harm, and all
 // kinds of trouble are there under their codes.
 func TestFamilies(t *testing.T) {
-	from := sources(3)
+	from := hooks(3)
 	stats := from.Stats
 	from.Stats = func() collector.Stats {
 		s := stats()

@@ -30,8 +30,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/credentials"
 )
 
-// Sources are what a server tells of.
-type Sources struct {
+// Hooks are what a server tells of.
+type Hooks struct {
 	Version string
 	Stats   func() collector.Stats
 	Status  func(*collector.Stats) any // as JSON
@@ -42,7 +42,7 @@ type Sources struct {
 	unread time.Duration // for tests: instead of maxUnreadTime
 }
 
-// A Server listens, and serves once it has its sources.
+// A Server listens, and serves once it has its hooks.
 type Server struct {
 	plan     *Plan
 	listener net.Listener
@@ -110,7 +110,7 @@ func (s *Server) Synced(took time.Duration) {
 }
 
 // Serve answers requests until Close.
-func (s *Server) Serve(from *Sources) {
+func (s *Server) Serve(from *Hooks) {
 	if s == nil {
 		return
 	}
@@ -164,7 +164,7 @@ func (s *Server) Reload() error {
 }
 
 // handler has all paths.
-func (s *Server) handler(from *Sources) http.Handler {
+func (s *Server) handler(from *Hooks) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.syncs, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -60,8 +60,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// sources tell of so many outputs.
-func sources(outputs int) *Sources {
+// hooks tell of so many outputs.
+func hooks(outputs int) *Hooks {
 	s := collector.Stats{}
 	for i := range outputs {
 		s.Outputs = append(s.Outputs, collector.OutputStats{
@@ -72,7 +72,7 @@ func sources(outputs int) *Sources {
 	for i := range 10 {
 		s.Inputs = append(s.Inputs, collector.InputStats{Name: fmt.Sprintf("input-%d", i)})
 	}
-	return &Sources{
+	return &Hooks{
 		Version: "v1", Stats: func() collector.Stats { return s }, Status: func(
 			s *collector.Stats,
 		) any {
@@ -82,7 +82,7 @@ func sources(outputs int) *Sources {
 	}
 }
 
-func start(t *testing.T, text string, from *Sources) *Server {
+func start(t *testing.T, text string, from *Hooks) *Server {
 	t.Helper()
 	p, err := Read(text)
 	if err != nil {
@@ -123,7 +123,7 @@ func ask(t *testing.T, c *http.Client, method, url string, header ...string) (in
 }
 
 func TestServer(t *testing.T) {
-	s := start(t, "127.0.0.1:0", sources(2))
+	s := start(t, "127.0.0.1:0", hooks(2))
 	base := "http://" + s.Addr().String()
 	for _, tt := range []struct {
 		method, path string
@@ -176,7 +176,7 @@ func TestServer(t *testing.T) {
 // TestServerGuarded: TLS, and a token that only probes do without.
 // TestCrowd: connections that say nothing more keep none from being answered.
 func TestCrowd(t *testing.T) {
-	s := start(t, "127.0.0.1:0", sources(1))
+	s := start(t, "127.0.0.1:0", hooks(1))
 	for range maxConnections {
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
@@ -206,7 +206,7 @@ func TestServerGuarded(t *testing.T) {
 	}
 	ca := testcert.New(t)
 	s := start(t, "https://127.0.0.1:0?cert="+filepath.ToSlash(ca.Server.Cert)+"&key="+filepath.ToSlash(ca.Server.Key)+
-		"&token_file="+filepath.ToSlash(token), sources(1))
+		"&token_file="+filepath.ToSlash(token), hooks(1))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}
 	defer client.CloseIdleConnections()
 	base := "https://" + s.Addr().String()
@@ -245,7 +245,7 @@ func TestServerGuarded(t *testing.T) {
 
 // TestReadyz says which output does not move.
 func TestReadyz(t *testing.T) {
-	from := sources(2)
+	from := hooks(2)
 	stats := from.Stats
 	from.Stats = func() collector.Stats {
 		s := stats()
@@ -271,7 +271,7 @@ func TestReadyz(t *testing.T) {
 func TestPromtool(t *testing.T) {
 	path, err := exec.LookPath("promtool")
 	needs.Have(t, err == nil, "promtool is missing: apt-get install prometheus")
-	s := start(t, "127.0.0.1:0", sources(3))
+	s := start(t, "127.0.0.1:0", hooks(3))
 	_, text := ask(t, http.DefaultClient, "GET", "http://"+s.Addr().String()+"/metrics")
 	cmd := exec.Command(path, "check", "metrics")
 	cmd.Stdin = strings.NewReader(text)
@@ -301,7 +301,7 @@ func BenchmarkMetrics(b *testing.B) {
 	if err := p.security.Open(nil); err != nil {
 		b.Fatal(err)
 	}
-	from := sources(0)
+	from := hooks(0)
 	from.Stats = col.Stats
 	h := (&Server{plan: p, syncs: newSyncs()}).handler(from)
 	b.ReportAllocs()

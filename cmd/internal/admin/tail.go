@@ -55,7 +55,7 @@ func tailOptions(query string) (*collector.TailOptions, error) {
 //
 //	{"time":"2026-11-21T02:03:04.123456789Z","tag":"app.web","level":"INFO","msg":"order placed"}
 //	{"skipped":48211}
-func (from *Sources) tail(w http.ResponseWriter, r *http.Request) {
+func (from *Hooks) tail(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		// They could not read it, but hold the place of one that can.
 		http.Error(w, "pages of other sites cannot look", http.StatusForbidden)

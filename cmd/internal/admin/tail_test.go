@@ -103,7 +103,7 @@ func dial(t *testing.T, address string) *Client {
 // server is the end of the answers.
 func TestTail(t *testing.T) {
 	col, sender := collecting(t)
-	from := sources(1)
+	from := hooks(1)
 	from.Tail = col.Tail
 	s := start(t, "127.0.0.1:0?tail=true", from)
 	c := dial(t, s.Addr().String())
@@ -155,7 +155,7 @@ func roomForTails(c *collector.Collector) (n int) {
 // be.
 func TestTailRefused(t *testing.T) {
 	col, _ := collecting(t)
-	from := sources(1)
+	from := hooks(1)
 	from.Tail = col.Tail
 	s := start(t, "127.0.0.1:0?tail=true", from)
 	base := "http://" + s.Addr().String()
@@ -216,7 +216,7 @@ func TestTailRefused(t *testing.T) {
 // acked, however much that is.
 func TestTailStalled(t *testing.T) {
 	col, sender := collecting(t)
-	from := sources(1)
+	from := hooks(1)
 	from.Tail, from.unread = col.Tail, time.Second
 	s := start(t, "127.0.0.1:0?tail=true", from)
 	conn, err := net.Dial("tcp", s.Addr().String())

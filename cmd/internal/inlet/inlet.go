@@ -48,22 +48,22 @@ type note struct {
 	from, to int
 	key      uint64   // of the record of the line before from
 	ring     [16]byte // that has it
-	source   Source
+	pipe     Pipe
 	read     int64 // when, in Unix nanoseconds
 }
 
-// A Source tells pipes apart.
-type Source struct{ Device, Inode uint64 }
+// A Pipe tells pipes apart.
+type Pipe struct{ Device, Inode uint64 }
 
 // An Inlet is open, and this process's. One goroutine uses it.
 type Inlet struct {
 	f     *os.File
 	mem   []byte
 	note  note
-	from  Source // of what is read next
-	ended bool   // what is left is a line, with or without its newline
-	next  int    // where the line that Next returned ends, with its newline; 0: it returned none
-	cut   bool   // that one was a piece, and more of the line follows
+	from  Pipe // of what is read next
+	ended bool // what is left is a line, with or without its newline
+	next  int  // where the line that Next returned ends, with its newline; 0: it returned none
+	cut   bool // that one was a piece, and more of the line follows
 }
 
 // begin reads what is there. The zero file is an empty inlet.
@@ -126,7 +126,7 @@ func (n *note) get(m []byte) bool {
 	n.from, n.to = int(from), int(to)
 	n.key = order.Uint64(b[24:])
 	copy(n.ring[:], b[32:48])
-	n.source = Source{order.Uint64(b[48:]), order.Uint64(b[56:])}
+	n.pipe = Pipe{order.Uint64(b[48:]), order.Uint64(b[56:])}
 	n.read = int64(order.Uint64(b[64:]))
 	return true
 }
@@ -146,8 +146,8 @@ func (in *Inlet) put() {
 	order.PutUint64(b[16:], uint64(n.to))
 	order.PutUint64(b[24:], n.key)
 	copy(b[32:48], n.ring[:])
-	order.PutUint64(b[48:], n.source.Device)
-	order.PutUint64(b[56:], n.source.Inode)
+	order.PutUint64(b[48:], n.pipe.Device)
+	order.PutUint64(b[56:], n.pipe.Inode)
 	order.PutUint64(b[64:], uint64(n.read))
 	// The compiler moves no store over an atomic one; little endian as all else.
 	var word [8]byte
@@ -176,9 +176,9 @@ func (in *Inlet) Enter(ring [16]byte) {
 }
 
 // From says what is read from now on. The beginning of a line that came from elsewhere is a line.
-func (in *Inlet) From(s Source) {
+func (in *Inlet) From(s Pipe) {
 	in.from = s
-	in.ended = s != in.note.source || s == Source{}
+	in.ended = s != in.note.pipe || s == Pipe{}
 }
 
 // End says that no more is read: what is left is a line without its newline.
@@ -240,8 +240,8 @@ func (in *Inlet) Skip() {
 // Read reads once from r, which puts what it reads into the memory that it is given, and nothing
 // else. It is called when Next returns nothing.
 func (in *Inlet) Read(r io.Reader) error {
-	if in.ended = false; in.note.source != in.from {
-		in.note.source = in.from
+	if in.ended = false; in.note.pipe != in.from {
+		in.note.pipe = in.from
 		in.put()
 	}
 	in.room()

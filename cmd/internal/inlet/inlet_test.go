@@ -62,7 +62,7 @@ func killed(f func()) {
 
 func TestKillBehindRead(t *testing.T) {
 	in := plain(t)
-	pipe := Source{1, 2}
+	pipe := Pipe{1, 2}
 	in.From(pipe)
 	killed(func() { _ = in.Read(dies{strings.NewReader("one\ntwo\x00\nthr")}) })
 	in = again(t, in)
@@ -78,7 +78,7 @@ func TestKillBehindRead(t *testing.T) {
 	}
 	// Of another pipe it is no longer the beginning of a line.
 	in = again(t, in)
-	in.From(Source{1, 3})
+	in.From(Pipe{1, 3})
 	if got := all(in); !slices.Equal(got, []string{"four"}) {
 		t.Errorf("%q", got)
 	}
@@ -95,11 +95,11 @@ func TestKillBehindRead(t *testing.T) {
 // TestFiles: to read a file again is to begin anew, so that no line goes on in it.
 func TestFiles(t *testing.T) {
 	in := plain(t)
-	in.From(Source{})
+	in.From(Pipe{})
 	_ = in.Read(strings.NewReader("one\nt"))
 	_ = all(in)
 	in = again(t, in)
-	in.From(Source{})
+	in.From(Pipe{})
 	if got := all(in); !slices.Equal(got, []string{"t"}) {
 		t.Errorf("%q", got)
 	}
@@ -107,7 +107,7 @@ func TestFiles(t *testing.T) {
 
 func TestLongLines(t *testing.T) {
 	in := plain(t)
-	pipe := Source{1, 2}
+	pipe := Pipe{1, 2}
 	in.From(pipe)
 	long := strings.Repeat("é", MaxLine/2+10)
 	r := strings.NewReader("\n" + long + "\nshort\n" + strings.Repeat("x", MaxLine) + "\n" +
@@ -146,7 +146,7 @@ func TestKillAnywhere(t *testing.T) {
 		want = append(want, line)
 		text.WriteString(line + "\n")
 	}
-	in, pipe := plain(t), Source{1, 2}
+	in, pipe := plain(t), Pipe{1, 2}
 	var got []string
 	for text.Len() > 0 {
 		in.From(pipe)
@@ -183,7 +183,7 @@ func TestKillAnywhere(t *testing.T) {
 
 func TestNext(t *testing.T) {
 	in := plain(t)
-	in.From(Source{1, 2})
+	in.From(Pipe{1, 2})
 	in.Enter([16]byte{7})
 	_ = in.Read(strings.NewReader("a\nb\nc\n"))
 	for _, key := range []uint64{5, 9} {
@@ -223,7 +223,7 @@ func FuzzInlet(f *testing.F) {
 			}
 			return
 		}
-		in.From(Source{1, 2})
+		in.From(Pipe{1, 2})
 		left := in.Left()
 		for range 2 {
 			n := 0
@@ -252,7 +252,7 @@ func BenchmarkInlet(b *testing.B) {
 	text := bytes.Repeat([]byte("2026-11-21T02:03:04Z INFO order placed id=42 customer=ada took=12ms from=10.0.0.7\n"),
 		64<<10/82)
 	in := plain(b)
-	in.From(Source{1, 2})
+	in.From(Pipe{1, 2})
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	r := bytes.NewReader(text)

@@ -17,5 +17,5 @@ func Open(string, func(error)) (*Inlet, error) {
 // Close does nothing: there is none.
 func (*Inlet) Close() error { return nil }
 
-// SourceOf knows none.
-func SourceOf(*os.File) Source { return Source{} }
+// PipeOf knows none.
+func PipeOf(*os.File) Pipe { return Pipe{} }

@@ -123,15 +123,15 @@ func (in *Inlet) Close() error {
 	return errors.Join(err, unix.Munmap(in.mem), in.f.Close())
 }
 
-// SourceOf tells what a file reads from: a pipe, a socket. Of others it is nothing: to open them
+// PipeOf tells what a file reads from: a pipe, a socket. Of others it is nothing: to open them
 // again is to begin anew.
-func SourceOf(f *os.File) (s Source) {
+func PipeOf(f *os.File) (s Pipe) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return Source{}
+		return Pipe{}
 	}
 	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFIFO && kind != unix.S_IFSOCK {
-		return Source{}
+		return Pipe{}
 	}
-	return Source{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // not so on every system
+	return Pipe{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // not so on every system
 }

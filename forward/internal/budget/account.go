@@ -7,10 +7,10 @@ package budget
 
 // Begin makes a blank holder part of a budget, and of what its peer holds. shard is a number that
 // few other holders have.
-func (h *Holder) Begin(b *Budget, peer *Share, shard uint64) { h.b, h.peer, h.shard = b, peer, shard }
+func (h *Holder) Begin(b *Budget, peer *Peer, shard uint64) { h.b, h.peer, h.shard = b, peer, shard }
 
 // Peer is what the connections of its peer hold together.
-func (h *Holder) Peer() *Share { return h.peer }
+func (h *Holder) Peer() *Peer { return h.peer }
 
 // Try takes n bytes, if it need not wait for them.
 func (h *Holder) Try(n int64) bool { return h.b.try(h, n) }

@@ -115,14 +115,14 @@ func (b *Budget) AtRest() error {
 	return nil
 }
 
-// A Share is what the connections of one peer hold together.
-type Share struct {
+// A Peer is what the connections of one peer hold together.
+type Peer struct {
 	held  atomic.Int64 // by its holders
 	Conns int          // by the set of connections
 }
 
 // Held is how much that is.
-func (s *Share) Held() int64 { return s.held.Load() }
+func (s *Peer) Held() int64 { return s.held.Load() }
 
 // A Holder is one connection's part of the budget. Its fields are the connection's own, except
 // while it waits.
@@ -134,7 +134,7 @@ type Holder struct {
 	large atomic.Bool  // counted in Budget.large
 	peak  atomic.Int64 // of held since it is
 	big   atomic.Bool  // its message in progress is not small; by the connection
-	peer  *Share       // all connections of its peer; nil: it is alone
+	peer  *Peer        // all connections of its peer; nil: it is alone
 	over  bool         // may overdraw; true only for Budget.over
 	want  int64        // while waiting, as all below; with Budget.mu held
 	grant chan struct{}

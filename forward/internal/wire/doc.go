@@ -7,7 +7,7 @@
 //
 //	bytes as they arrive ──► Decoder ──► a message: tag, entries or event, Option
 //	                            │
-//	                            └─ Check ──► entries that can stay; others: Rewrite, with a Source
+//	                            └─ Check ──► entries that can stay; others: Rewrite, with a Stamp
 //
 // Nothing that is read is copied, and no byte of an entry is walked twice, however it was cut: what
 // was found are offsets. What is wrong is a [Fault], with its [Kind]. A length read from the wire

@@ -8,17 +8,17 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How this file is organised. Entries that are not clean, or get a source, are written anew after
+// How this file is organised. Entries that are not clean, or get a stamp, are written anew after
 // check has seen the last of them. check notes where the few stand that cannot stay as they are, so
 // that all between them is copied without another look. Where they are many, the rest is walked a
-// second time: a list of them would take more memory than the entries do. A source has to look at
+// second time: a list of them would take more memory than the entries do. A stamp has to look at
 // the keys of every record.
 
 // Rewrite appends the good ones of entries, all of which run found complete, with now as the time
-// of those that have none, and their source.
-func (c *Check) Rewrite(dst, b []byte, now time.Time, src *Source) []byte {
-	if src != nil {
-		return rewriteEach(dst, b, now, src, c.Most)
+// of those that have none, and their stamp.
+func (c *Check) Rewrite(dst, b []byte, now time.Time, stamp *Stamp) []byte {
+	if stamp != nil {
+		return rewriteEach(dst, b, now, stamp, c.Most)
 	}
 	from := uint32(0)
 	if c.anew != nil {
@@ -41,7 +41,7 @@ func (c *Check) Rewrite(dst, b []byte, now time.Time, src *Source) []byte {
 
 // rewriteEach is rewrite without a list. Entries of more than most bytes are left out, unless it is
 // 0.
-func rewriteEach(dst, b []byte, now time.Time, src *Source, most int64) []byte {
+func rewriteEach(dst, b []byte, now time.Time, stamp *Stamp, most int64) []byte {
 	for len(b) > 0 {
 		n, before := 0, len(dst)
 		s := ShapeOf(b)
@@ -49,8 +49,8 @@ func rewriteEach(dst, b []byte, now time.Time, src *Source, most int64) []byte {
 		switch {
 		case s.Verdict == VerdictSkipped, s.Verdict == VerdictInvalid:
 			n, _ = msgpack.Limits{Depth: MaxDepth + 1}.Skip(b)
-		case src != nil: // finds the end itself
-			dst, n = AppendAnew(dst, b, header, &s, now, src)
+		case stamp != nil: // finds the end itself
+			dst, n = AppendAnew(dst, b, header, &s, now, stamp)
 		default:
 			n, _ = msgpack.Skip(b[s.Record:])
 			n += s.Record
@@ -67,10 +67,10 @@ func rewriteEach(dst, b []byte, now time.Time, src *Source, most int64) []byte {
 	return dst
 }
 
-// AppendAnew appends an entry with now as its time, if it has none, and its source. b[at:] is time,
-// or time and metadata, and record, at the offsets of s. Without a source the entry is all of b,
+// AppendAnew appends an entry with now as its time, if it has none, and its stamp. b[at:] is time,
+// or time and metadata, and record, at the offsets of s. Without a stamp the entry is all of b,
 // with one it ends at b[n].
-func AppendAnew(dst, b []byte, at int, s *Shape, now time.Time, src *Source) (out []byte, n int) {
+func AppendAnew(dst, b []byte, at int, s *Shape, now time.Time, stamp *Stamp) (out []byte, n int) {
 	dst = append(dst, CodeArray2)
 	if s.Verdict == VerdictTimeless {
 		if s.Meta > 0 {
@@ -80,9 +80,9 @@ func AppendAnew(dst, b []byte, at int, s *Shape, now time.Time, src *Source) (ou
 		at = s.timeEnd()
 	}
 	dst = append(dst, b[at:s.Record]...)
-	if src == nil {
+	if stamp == nil {
 		return append(dst, b[s.Record:]...), len(b)
 	}
-	dst, n = src.appendRecord(dst, b[s.Record:])
+	dst, n = stamp.appendRecord(dst, b[s.Record:])
 	return dst, s.Record + n
 }

@@ -14,12 +14,12 @@ import (
 // processes share: in both it is what one process wrote that its successor has to find.
 type personalOutput struct{ *fileOutput }
 
-// ResumeFrom implements Sourced.
-func (o personalOutput) ResumeFrom(sources ...Source) error { return o.files.resume(sources...) }
+// ResumeFrom implements ByOrigin.
+func (o personalOutput) ResumeFrom(origins ...Origin) error { return o.files.resume(origins...) }
 
-// SubmitFrom implements Sourced.
-func (o personalOutput) SubmitFrom(source int, c *forward.Chunk, done func(Result)) {
-	o.submit(ticket{chunk: c, source: source}, done)
+// SubmitFrom implements ByOrigin.
+func (o personalOutput) SubmitFrom(origin int, c *forward.Chunk, done func(Result)) {
+	o.submit(ticket{chunk: c, origin: origin}, done)
 }
 
 // sharedTogether bounds the jobs that are written to a shared file together: a state has a few

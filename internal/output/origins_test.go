@@ -35,7 +35,7 @@ func TestSharedFile(t *testing.T) {
 				if how == files.Unshared {
 					must(t, o.(Resumer).Resume(save, state))
 				} else {
-					must(t, o.(Sourced).ResumeFrom(Source{States: [][]byte{state}, Save: save}))
+					must(t, o.(ByOrigin).ResumeFrom(Origin{States: [][]byte{state}, Save: save}))
 				}
 				for _, i := range events {
 					done := make(chan Result, 1)
@@ -77,7 +77,7 @@ func TestSharedUntimed(t *testing.T) {
 				recorded = bytes.Clone(state)
 				return nil
 			}
-			must(t, o.(Sourced).ResumeFrom(Source{States: [][]byte{state}, Save: save}))
+			must(t, o.(ByOrigin).ResumeFrom(Origin{States: [][]byte{state}, Save: save}))
 			entry := forward.AppendEventTime(msgpack.AppendArrayHeader(nil, 2), 0, time)
 			c := &forward.Chunk{Tag: "app", Events: 1, Entries: msgpack.AppendMapHeader(entry, 0)}
 			done := make(chan Result, 1)
@@ -122,11 +122,11 @@ func TestSharedLong(t *testing.T) {
 	}
 }
 
-// TestGroupOfSource: what is written together is of one source.
-func TestGroupOfSource(t *testing.T) {
+// TestGroupOfOrigin: what is written together is of one origin.
+func TestGroupOfOrigin(t *testing.T) {
 	q := newQueue("x", &slowSink{}, &Trip{}, 0, 0)
-	for _, source := range []int{0, 0, 1, 1, 1} {
-		q.jobs = append(q.jobs, q.newJobLocked(ticket{chunk: chunkOf("app", 0, 1), source: source}, nil))
+	for _, origin := range []int{0, 0, 1, 1, 1} {
+		q.jobs = append(q.jobs, q.newJobLocked(ticket{chunk: chunkOf("app", 0, 1), origin: origin}, nil))
 	}
 	for _, want := range []int{2, 3} {
 		group, ready := q.fill(nil)

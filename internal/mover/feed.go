@@ -5,28 +5,29 @@ package mover
 import (
 	"sync/atomic"
 
+	"github.com/spillwaylog/spillway/internal/fifo"
 	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// A source is a ring that is read: one of this process, or an adopted one. What is not atomic
+// A feed is a ring that is read: one of this process, or an adopted one. What is not atomic
 // belongs to the mover's goroutine.
-type source struct {
-	window.Source
+type feed struct {
+	window.Feed
 	waiters
 	origin          *origin
 	name            string                 // of the ring's folder; the spill that belongs to it has the same
 	stateID         [idLen]byte            // id of the last chunk whose state was stored; states.mu
 	counted         bool                   // of an own ring: those records that cannot be read are
-	spans           queue[*span]           // in order
+	spans           fifo.Queue[*span]      // in order
 	telling         []telling              // summary events not cut yet, with DropOldest
 	rest, restBytes uint64                 // of an adopted ring: records beyond its owner's last cut
 	final           atomic.Pointer[totals] // once the ring is closed
 }
 
-func newSource(r *ring.Ring, own bool, o *origin) *source {
-	s := &source{origin: o}
+func newFeed(r *ring.Ring, own bool, o *origin) *feed {
+	s := &feed{origin: o}
 	s.Ring, s.Own = r, own
 	s.Spoiled = func(key uint64) { s.answerTo(key, key, ErrDropped) }
 	return s
@@ -41,18 +42,18 @@ type totals struct {
 
 // A span is a window that was cut, as long as something of it is undone.
 type span struct {
-	s           *source
+	s           *feed
 	first, last uint64 // keys
 	left        int    // chunks undone
 }
 
 // An origin is the processes whose chunks one state covers. If the destination is an
-// output.Sourced, this process is one, and so is each dead one whose chunks it ships; otherwise all
-// of them together are one. The rings and spills of an origin have a state each; for a file the
+// output.ByOrigin, this process is one, and so is each dead one whose chunks it ships; otherwise
+// all of them together are one. The rings and spills of an origin have a state each; for a file the
 // greatest length counts.
 type origin struct {
-	index  int          // of the output.Source
-	ring   *source      // of a dead process; nil if it left only a spill
+	index  int          // of the output.Origin
+	ring   *feed        // of a dead process; nil if it left only a spill
 	spill  *spill.Spill // the same; nil if it left none
 	latest []byte       // with states.mu held
 }
@@ -73,7 +74,7 @@ func (sp *span) missed(first, last uint64) {
 }
 
 // close ends the ring: gone when all is done, left for another process otherwise.
-func (s *source) close(leave bool) error {
+func (s *feed) close(leave bool) error {
 	t := s.totals()
 	s.final.Store(&t)
 	if leave {
@@ -83,13 +84,13 @@ func (s *source) close(leave bool) error {
 }
 
 // settle moves doneTo.
-func (s *source) settle() {
-	for s.spans.len() > 0 && s.spans.front().left == 0 {
-		s.spans.pop()
+func (s *feed) settle() {
+	for s.spans.Len() > 0 && s.spans.Front().left == 0 {
+		s.spans.Pop()
 	}
 	to := s.CutTo
-	if s.spans.len() > 0 {
-		to = s.spans.front().first - 1
+	if s.spans.Len() > 0 {
+		to = s.spans.Front().first - 1
 	}
 	if to > s.doneTo.Load() {
 		s.doneTo.Store(to)
@@ -97,7 +98,7 @@ func (s *source) settle() {
 }
 
 // totals are those of the ring now.
-func (s *source) totals() totals {
+func (s *feed) totals() totals {
 	if t := s.final.Load(); t != nil {
 		return *t
 	}
@@ -107,9 +108,9 @@ func (s *source) totals() totals {
 }
 
 // through says that all records up to a horizon are done.
-func (s *source) through(h uint64) bool {
-	return (s.spans.len() == 0 || s.spans.front().first > h) && s.Reached(h)
+func (s *feed) through(h uint64) bool {
+	return (s.spans.Len() == 0 || s.spans.Front().first > h) && s.Reached(h)
 }
 
 // sent says that nothing more is to be cut.
-func (s *source) sent() bool { return s.Over() }
+func (s *feed) sent() bool { return s.Over() }

@@ -11,7 +11,7 @@ import (
 
 // The header of the map grows and shrinks with what is in it.
 func TestSourceCounts(t *testing.T) {
-	src := &Source{names: []string{"x", "y"}, pairs: vectors.Unhex("a1 78 01 a1 79 02"), count: 2}
+	src := &Stamp{names: []string{"x", "y"}, pairs: vectors.Unhex("a1 78 01 a1 79 02"), count: 2}
 	for _, n := range []int{0, 1, 13, 14, 15, 16, 17, 65533, 65534, 65535, 65536} {
 		for _, forged := range []int{0, 1, 3} {
 			record := msgpack.AppendMapHeader(nil, n+forged)

@@ -14,9 +14,9 @@ const (
 	readAhead = 256               // records that are asked of the ring at once
 )
 
-// A Source is a ring that windows are cut from: one of this process, or an adopted one. All but
+// A Feed is a ring that windows are cut from: one of this process, or an adopted one. All but
 // Taken and Bytes belongs to one goroutine.
-type Source struct {
+type Feed struct {
 	Ring    *ring.Ring
 	Own     bool             // it is no adopted one
 	Spoiled func(key uint64) // told of a record that is none any more, or cannot be read; nil: not told
@@ -33,7 +33,7 @@ type Source struct {
 }
 
 // Fill makes sure that there is a record ahead, and says whether there is one.
-func (s *Source) Fill() bool {
+func (s *Feed) Fill() bool {
 	if s.pos < len(s.ahead) {
 		return true
 	}
@@ -56,17 +56,17 @@ func (s *Source) Fill() bool {
 }
 
 // Over says that all records have been taken that there will ever be.
-func (s *Source) Over() bool { return !s.Fill() && s.Ended }
+func (s *Feed) Over() bool { return !s.Fill() && s.Ended }
 
 // Crowded says that so many marks are in use that no window can be cut.
-func (s *Source) Crowded() bool { return s.marks > mostMarks }
+func (s *Feed) Crowded() bool { return s.marks > mostMarks }
 
 // Marks is how many are in use.
-func (s *Source) Marks() int { return s.marks }
+func (s *Feed) Marks() int { return s.marks }
 
 // Unread says how many bytes wait in the ring. To count them looks like an append to a ring that
 // sleeps (ring.Sleep): it is not done for nothing.
-func (s *Source) Unread() uint64 {
+func (s *Feed) Unread() uint64 {
 	if !s.Fill() {
 		return 0
 	}
@@ -75,7 +75,7 @@ func (s *Source) Unread() uint64 {
 }
 
 // Reached says that every record with a key up to h, whose append has returned, has been taken.
-func (s *Source) Reached(h uint64) bool {
+func (s *Feed) Reached(h uint64) bool {
 	if s.Fill() {
 		return s.ahead[s.pos].Key > h
 	}

@@ -8,17 +8,17 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// Source is what is added to the records of one connection. What stands under its keys is
+// Stamp is what is added to the records of one connection. What stands under its keys is
 // always ours: a peer's own key of such a name, str or bin, is dropped, also where nothing is known
 // to put there, so that nobody claims to be somebody else.
-type Source struct {
+type Stamp struct {
 	names []string
 	pairs []byte // encoded
 	count int    // of them
 }
 
 // Most is how much longer a record becomes at most: the header of its map may grow too.
-func (s *Source) Most() int {
+func (s *Stamp) Most() int {
 	if s == nil {
 		return 0
 	}
@@ -26,7 +26,7 @@ func (s *Source) Most() int {
 }
 
 // Add adds a value under a key, if there is a key. Nothing is put there for an empty value.
-func (s *Source) Add(key, value string) {
+func (s *Stamp) Add(key, value string) {
 	if key == "" {
 		return
 	}
@@ -37,9 +37,9 @@ func (s *Source) Add(key, value string) {
 	}
 }
 
-// appendRecord appends the map that record begins with, with what the source adds. It ends at
+// appendRecord appends the map that record begins with, with what the stamp adds. It ends at
 // record[n].
-func (s *Source) appendRecord(dst, record []byte) (out []byte, n int) {
+func (s *Stamp) appendRecord(dst, record []byte) (out []byte, n int) {
 	t, at, _ := msgpack.ReadToken(record)
 	header := len(dst)
 	dst = msgpack.AppendMapHeader(dst, t.Len+s.count)
@@ -75,7 +75,7 @@ func (s *Source) appendRecord(dst, record []byte) (out []byte, n int) {
 	return append(dst, s.pairs...), at
 }
 
-func (s *Source) has(key []byte) bool {
+func (s *Stamp) has(key []byte) bool {
 	for _, name := range s.names {
 		if name == string(key) {
 			return true
