@@ -50,8 +50,8 @@ type Result = output.Result
 // Rejected is an entry that an output refuses for good.
 type Rejected = output.Rejected
 
-// All stands for the whole chunk, as the index of a rejected entry.
-const All = output.All
+// AllEntries stands for the whole chunk, as the index of a rejected entry.
+const AllEntries = output.AllEntries
 
 // What an Output answers.
 var (

@@ -24,7 +24,7 @@ func postKind(u *collector.URL, p *collector.Params) (*collector.OutputPlan, err
 		return collector.Serial(env, func(ctx context.Context, c *forward.Chunk) ([]collector.Rejected, error) {
 			body, err := jsonLines(c)
 			if err != nil {
-				return []collector.Rejected{{Entry: collector.All, Err: err}}, nil
+				return []collector.Rejected{{Entry: collector.AllEntries, Err: err}}, nil
 			}
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 			if err != nil {
@@ -41,7 +41,7 @@ func postKind(u *collector.URL, p *collector.Params) (*collector.OutputPlan, err
 			case code/100 == 2:
 				return nil, nil
 			case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
-				return []collector.Rejected{{Entry: collector.All, Err: err}}, nil
+				return []collector.Rejected{{Entry: collector.AllEntries, Err: err}}, nil
 			default:
 				return nil, err
 			}

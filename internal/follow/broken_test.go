@@ -193,7 +193,7 @@ func TestEndWhileLettersAreFull(t *testing.T) {
 		Reader: l.reader, Eager: true,
 		Open: func() (output.Output, error) {
 			return outputOf(func(_ *forward.Chunk, done func(output.Result)) {
-				done(output.Result{Rejected: []output.Rejected{{Entry: output.All}}})
+				done(output.Result{Rejected: []output.Rejected{{Entry: output.AllEntries}}})
 			}), nil
 		},
 		Refuse: func(context.Context, []follow.Refused) error {

@@ -165,11 +165,11 @@ func (s *scatter) record(first, n int) (data []byte, x *fate) {
 				output.Rejected{Entry: r.IntN(n+3) - 1, Err: fmt.Errorf("bad %d", r.IntN(2))})
 		}
 	case 7:
-		x.result.Rejected = []output.Rejected{{Entry: output.All}}
+		x.result.Rejected = []output.Rejected{{Entry: output.AllEntries}}
 	}
 	for _, e := range x.result.Rejected {
 		for i := range n {
-			if e.Entry == i || e.Entry == output.All {
+			if e.Entry == i || e.Entry == output.AllEntries {
 				x.refused[i] = true
 			}
 		}

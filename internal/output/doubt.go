@@ -56,7 +56,7 @@ func (f *forwarder) suspectLocked(h *host, err error) {
 	case sure && p.acks >= doubtAcks:
 		if f.take(p) {
 			f.waiting = slices.DeleteFunc(f.waiting, func(q *pendingChunk) bool { return p == q })
-			f.finish(p, Result{MaybeRepeated: true, Rejected: []Rejected{{Entry: All, Err: fmt.Errorf(
+			f.finish(p, Result{MaybeRepeated: true, Rejected: []Rejected{{Entry: AllEntries, Err: fmt.Errorf(
 				"not acked on %d connections, while other chunks were acked; it may have been stored: %w", p.ends,
 				err)}}})
 			f.settleLocked()

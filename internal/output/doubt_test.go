@@ -52,7 +52,7 @@ func TestForwardRefusedChunk(t *testing.T) {
 					for n := range 50 {
 						c := fmt.Sprint(n + 1)
 						r := b.results[c][0]
-						refused := len(r.Rejected) == 1 && r.Rejected[0].Entry == All && r.MaybeRepeated
+						refused := len(r.Rejected) == 1 && r.Rejected[0].Entry == AllEntries && r.MaybeRepeated
 						if r.Err != nil || r.HandedOver || refused != slices.Contains(bad, c) || !refused &&
 							!w["a"].stored[c] {
 							t.Errorf("chunk %s: %+v", c, r)

@@ -141,8 +141,8 @@ type Rejected struct {
 	Err   error
 }
 
-// All is the index of a rejected entry that stands for the whole chunk.
-const All = -1
+// AllEntries is the index of a rejected entry that stands for the whole chunk.
+const AllEntries = -1
 
 // ErrClosed is the Err of a Result whose chunk was given up by Close, or submitted after it.
 var ErrClosed = errors.New("output: closed")

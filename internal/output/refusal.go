@@ -36,7 +36,7 @@ func Refusals(rejected []Rejected, events int) []Refusal {
 	taken := map[int]bool{}
 	for _, reason := range reasons {
 		entries := byReason[reason]
-		if slices.Contains(entries, All) {
+		if slices.Contains(entries, AllEntries) {
 			entries = nil
 			for i := range events {
 				entries = append(entries, i)

@@ -29,7 +29,7 @@ func TestSerial(t *testing.T) {
 			}
 			got = append(got, c.Tag)
 			if c.Tag == "c" {
-				return []Rejected{{Entry: All, Err: down}}, nil
+				return []Rejected{{Entry: AllEntries, Err: down}}, nil
 			}
 			return nil, nil
 		}, &Trip{Health: func(h Health) { health = append(health, h) }}, time.Second, 2*time.Second)
