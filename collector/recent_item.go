@@ -15,7 +15,7 @@ type stored struct {
 
 // item is a kept chunk.
 type item struct {
-	// chunk is what Parse and Inflate make of its record, without what no place wants of it. It is
+	// chunk is what Parse and Inflate make of its record, without what no reader wants of it. It is
 	// shared: nothing writes to it. Its tag is the string that came, not a copy.
 	chunk     forward.Chunk
 	prev, pos journal.Position

@@ -13,8 +13,8 @@ type taker struct {
 	*outlet
 	*work // nil while idle
 
-	stamped   bool            // src is what it will be
-	plain     bool            // neither its tags nor its records are changed; known once found
+	stamped   bool            // stamp is what it will be
+	plain     bool            // neither its tags nor its records are changed; known once stamped
 	prefix    []byte          // of tags, with the dot; behind it there is room for one
 	forced    []byte          // the tag of all messages, prefix included
 	complete  uint64          // messages that are not counted yet

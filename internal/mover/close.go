@@ -218,6 +218,7 @@ func (c *closer) run() {
 
 // end lets go of everything the mover's goroutine has. It is the last that this does.
 func (c *closer) end() {
+	c.loop.spiller.lastLook() // which the disk's goroutine sees when it finds the mailbox closed
 	c.mail.close()
 	c.loop.air.close()
 	c.loop.collect()

@@ -8,6 +8,7 @@
 //
 //	payload    what is appended: the tag's length as a uvarint, the tag, a record (one MessagePack map)
 //	feed       a ring that is read: one of this process, or an adopted one
+//	shipper    what chunks are taken from: a feed, a spill, chunks that were marked
 //	window     what is cut from a ring at once (package window), up to BatchBytes
 //	span       a window that was cut, as long as something of it is undone
 //	chunk      what a window has of one tag, or with Config.Ordered a run of it, under a random id and a mark in the ring
@@ -50,7 +51,7 @@
 //
 // # Order
 //
-// One feed is shipped at a time, wholly before the next: what dead processes left, oldest first,
+// One shipper is emptied at a time, wholly before the next: what dead processes left, oldest first,
 // each in the order marked chunks, spill, chunks on their way to the spill, rest of the ring; then
 // the own spill; then the own ring. While the destination takes nothing, windows of an adopted ring
 // may be moved to the own spill; they are then shipped before the rest of that ring. (Not so for
@@ -59,7 +60,7 @@
 // ordered destination whatever their tags; at others those of different tags may pass each other
 // within a window.
 //
-// A destination without states that has taken nothing for 5 s gets the next feed's chunks too:
+// A destination without states that has taken nothing for 5 s gets the next shipper's chunks too:
 // its server may refuse one without a word, which shows only when it takes others. A host gets them
 // in order all the same.
 //
@@ -114,9 +115,9 @@
 //
 // Not promised: order between what is on a disk that hangs or fails, and what is younger; that a
 // chunk which such a disk was given and the destination got does not come again, under its id, if
-// the process is killed then; that a spill outlives a power cut (the journal syncs within a second,
-// but no call waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte where
-// several spills share one Dir (package spill says how far); that nothing comes twice, under its
-// id, where a successor was killed while it moved what it had adopted to its own spill, and two
-// successors then share what it left.
+// the process is killed then, or if Close ends without waiting for that disk; that a spill outlives
+// a power cut (the journal syncs within a second, but no call waits for that); order between tags,
+// unless Config.Ordered; MaxDisk to the byte where several spills share one Dir (package spill says
+// how far); that nothing comes twice, under its id, where a successor was killed while it moved what
+// it had adopted to its own spill, and two successors then share what it left.
 package mover

@@ -83,6 +83,16 @@ func (s *feed) close(leave bool) error {
 	return s.Ring.Close()
 }
 
+// whole says that another process can adopt the ring as it is.
+func (s *feed) whole() bool {
+	path := s.Ring.Path()
+	if path == "" || s.Ring.Failed() != nil {
+		return false
+	}
+	all, err := ring.Inspect(path)
+	return err == nil && len(all) == 1 && all[0].Err == nil
+}
+
 // settle moves doneTo.
 func (s *feed) settle() {
 	for s.spans.Len() > 0 && s.spans.Front().left == 0 {

@@ -95,7 +95,7 @@ func (l *loop) ship() {
 	for l.air.roomy() {
 		q := l.next()
 		if q != l.air.active {
-			// One feed after the other, wholly: what a destination stores with its chunks then
+			// One shipper after the other, wholly: what a destination stores with its chunks then
 			// needs no merging.
 			if len(l.air.out) > 0 && !l.air.stands() {
 				return

@@ -58,16 +58,22 @@ func (s *shelf) put(j *spillJob) (sp *spill.Spill, stored bool, err error) {
 	return sp, true, err
 }
 
-// takeBack takes away the own spill where the job made it and the mover has ended meanwhile. All
-// that is in it is under marks in a ring in shared memory, whose successor may have looked for
-// spills before this one was there: it would be read by the one after, and come twice. What was in
-// plain memory is nowhere else, and stays.
-func (s *shelf) takeBack(j *spillJob) {
-	if s.own == nil || s.own == j.to || s.rings.cur.Load().Ring.Path() == "" {
+// takeBack ends the spill that a job has made, where the mover has ended meanwhile. If all that is
+// in it is under marks in rings that a successor can adopt, it is taken away: the successor may
+// have looked for spills before this one was there, and the one after would deliver it once more.
+// Otherwise it may be the only copy, and stays.
+func (s *shelf) takeBack(j *spillJob, sp *spill.Spill) {
+	if sp == nil || sp == j.to {
 		return
 	}
-	s.report(s.own.Discard())
-	s.own = nil
+	if s.own == sp {
+		s.own = nil
+	}
+	if j.covered {
+		s.report(sp.Discard())
+	} else {
+		_ = sp.Close() // what is in it was flushed, as far as that can be had
+	}
 }
 
 // makeBefore makes a spill that successors read before the own one, before what is in the ring, and

@@ -83,7 +83,7 @@ func (s *spiller) toDisk(flights []*flight) {
 		sp, stored, err := s.shelf.put(j)
 		all, some := s.shelf.removed(sp)
 		if !s.mail.post(func() { s.spilled(j, sp, stored && !some, err, all, some) }) {
-			s.shelf.takeBack(j)
+			s.shelf.takeBack(j, sp)
 		}
 	})
 }
@@ -243,6 +243,28 @@ func (s *spiller) next(stands bool) shipper {
 // mustWait says that the disk's goroutine has chunks which younger ones must not pass.
 func (s *spiller) mustWait() bool {
 	return s.writing > 0 && (s.underWay == nil || !s.underWay.late && len(s.underWay.flights) > 0)
+}
+
+// lastLook notes, before the rings are left, whether a successor will find in them what the disk's
+// goroutine has. One that failed, or that somebody removed or cut short, is none that it can adopt.
+func (s *spiller) lastLook() {
+	j := s.underWay
+	if j == nil {
+		return
+	}
+	j.covered = true
+	whole := map[*feed]bool{}
+	for _, f := range j.flights {
+		if f == nil {
+			continue
+		}
+		r, seen := whole[f.feed]
+		if !seen {
+			r = f.feed.whole()
+			whole[f.feed] = r
+		}
+		j.covered = j.covered && r && f.Covered()
+	}
 }
 
 // empty says that nothing is in the spill, or on its way into it.

@@ -30,6 +30,7 @@ type spillJob struct {
 	known     []bool             // an earlier spillJob appended it
 	unflushed journal.Position   // the end of what was appended before and may not be stored
 	late      bool
+	covered   bool // a successor finds all of it in rings; known once the mover ends
 }
 
 // newSpillJob makes one of flights. to is the own spill, nil if there is none yet.

@@ -119,8 +119,11 @@ var errDisowned = errors.New("spill: its owner has taken it away")
 // slow still has the spill, and it is taken away when that comes back.
 func (f *Folder) openOrphan(sp *Spill, until time.Time) error {
 	for {
+		if f.disowned(sp.Dir) {
+			return errDisowned
+		}
 		err := f.open(sp)
-		if _, owner := f.readOwner(sp.Dir); errors.Is(owner, fs.ErrNotExist) {
+		if f.disowned(sp.Dir) { // while it was opened
 			if err == nil {
 				sp.gone.Store(true)
 				_ = sp.close() // nothing was written
@@ -132,6 +135,12 @@ func (f *Folder) openOrphan(sp *Spill, until time.Time) error {
 		}
 		f.pause()
 	}
+}
+
+// disowned says that the spill is being taken away, or is gone.
+func (f *Folder) disowned(dir string) bool {
+	_, err := f.readOwner(dir)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // abandoned removes a folder without an owner's file, if nothing in it matters.

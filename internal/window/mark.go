@@ -52,6 +52,14 @@ func (k *Marked) mark(to byte) bool {
 	return ok
 }
 
+// Covered says that a mark in the ring has the chunk in its care.
+func (k *Marked) Covered() bool {
+	if k.Runs != nil {
+		return k.Runs.slot >= 0
+	}
+	return k.of != nil && k.slot >= 0
+}
+
 // Younger says that the mark of a chunk has it behind what is in the spill.
 func (k *Marked) Younger() bool {
 	if k.Runs != nil {
