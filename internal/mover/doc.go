@@ -118,6 +118,6 @@
 // the process is killed then, or if Close ends without waiting for that disk; that a spill outlives
 // a power cut (the journal syncs within a second, but no call waits for that); order between tags,
 // unless Config.Ordered; MaxDisk to the byte where several spills share one Dir (package spill says
-// how far); that nothing comes twice, under its id, where a successor was killed while it moved what
-// it had adopted to its own spill, and two successors then share what it left.
+// how far); that nothing comes twice, under its id, where a successor was killed while it moved
+// what it had adopted to its own spill, and two successors then share what it left.
 package mover
