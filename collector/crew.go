@@ -267,8 +267,8 @@ func (c *Collector) startPump(p *pump) {
 			p.report(err)
 		}
 		p.hangs.Store(errors.Is(err, output.ErrLeft))
-		if p.place != nil {
-			p.place.leave()
+		if p.recent != nil {
+			p.recent.leave()
 		}
 	}()
 }

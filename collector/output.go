@@ -37,7 +37,7 @@ type pump struct {
 	identity string
 	window   int64            // bytes
 	follower *follow.Follower // nil: the output was removed, and has ended
-	place    *recentReader    // of follower; may be nil
+	recent   *recentReader    // of follower; may be nil
 	reporter *reporter
 	confirm  func(output int, p journal.Position)
 
@@ -237,9 +237,9 @@ func (c *Collector) openPump(ctx context.Context, plan *plannedOutput, index int
 		conf.Identify = identify(c.journal.Identity(), plan.cursor)
 	}
 	if plan.wants != 0 {
-		p.place = c.recent.follow(reader.Pos(), plan.wants)
+		p.recent = c.recent.follow(reader.Pos(), plan.wants)
 		conf.Recent = func(after journal.Position) (follow.Recent, bool) {
-			it, ok := p.place.get(after, c.journal.Synced())
+			it, ok := p.recent.get(after, c.journal.Synced())
 			if !ok {
 				return follow.Recent{}, false
 			}
@@ -283,8 +283,8 @@ func (c *Collector) serveOutput(p *pump) {
 
 // letGo closes a pump that is not started.
 func (p *pump) letGo() error {
-	if p.place != nil {
-		p.place.leave()
+	if p.recent != nil {
+		p.recent.leave()
 	}
 	return p.follower.Close()
 }

@@ -282,7 +282,7 @@ func TestRecentMemory(t *testing.T) {
 			seed uint64
 		}
 		var holds []held
-		var places []*recentReader
+		var readers []*recentReader
 		var ats []journal.Position
 		check := func() {
 			r.mu.Lock()
@@ -336,13 +336,13 @@ func TestRecentMemory(t *testing.T) {
 					clear(a.chunk.Entries)
 				}
 			case 3, 4, 5:
-				if len(places) == 0 {
+				if len(readers) == 0 {
 					continue
 				}
-				k := rnd.IntN(len(places))
+				k := rnd.IntN(len(readers))
 				for range rnd.IntN(10) {
 					pos, seed := j.next(ats[k])
-					it, ok := places[k].get(ats[k], j.end)
+					it, ok := readers[k].get(ats[k], j.end)
 					if ok {
 						if it.pos != pos {
 							t.Fatalf("round %d: behind %v comes %v, not %v", round, ats[k], pos, it.pos)
@@ -367,22 +367,22 @@ func TestRecentMemory(t *testing.T) {
 				}
 			case 7:
 				switch k := rnd.IntN(40); {
-				case len(places) < 3 && k < 10:
+				case len(readers) < 3 && k < 10:
 					at := journal.Position(0)
 					if rnd.IntN(2) == 0 {
 						at = j.end
 					}
-					places, ats = append(places, r.follow(at, wantEntries)), append(ats, at)
-				case k == 10 && len(places) > 0:
-					places[0].leave()
-					places, ats = places[1:], ats[1:]
+					readers, ats = append(readers, r.follow(at, wantEntries)), append(ats, at)
+				case k == 10 && len(readers) > 0:
+					readers[0].leave()
+					readers, ats = readers[1:], ats[1:]
 				case k < 14:
 					r.trim()
 				}
 			}
 			check()
 		}
-		for _, p := range places {
+		for _, p := range readers {
 			p.leave()
 		}
 		for _, h := range holds {

@@ -265,12 +265,12 @@ func (p *pipeline) run(ctx context.Context) error {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { p.patience(late, cancel) })()
-	source := inlet.Pipe{}
+	pipe := inlet.Pipe{}
 	file, isFile := p.in.(*os.File)
 	if isFile {
-		source = inlet.PipeOf(file)
+		pipe = inlet.PipeOf(file)
 	}
-	p.inlet.From(source)
+	p.inlet.From(pipe)
 	for ended := false; ; {
 		for line, text, ok := p.inlet.Next(); ok; line, text, ok = p.inlet.Next() {
 			if err := p.take(late, line, text); err != nil {

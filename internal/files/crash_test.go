@@ -142,7 +142,7 @@ func (w *world) run(ticks int) (done bool) {
 	if w.opened != nil {
 		w.opened()
 	}
-	s.Marks(true)
+	s.Checkpoints(true)
 	next := max(w.position, s.Resumed().Events)
 	s.Reached()
 	every := 8

@@ -24,12 +24,12 @@ import (
 // one state went by the same rule. While it is open, each went to its own file; while it is closed,
 // to its own if that was there before.
 type crowd struct {
-	most   int // new files in a minute; 0: as many as come
-	closed bool
-	made   int       // new files since
-	since  time.Time // the first of them; when it was closed, at the start
-	marks  bool      // the caller of the Set can make a Checkpoint
-	next   turn      // what the last State said of closed
+	most        int // new files in a minute; 0: as many as come
+	closed      bool
+	made        int       // new files since
+	since       time.Time // the first of them; when it was closed, at the start
+	checkpoints bool      // the caller of the Set can make a Checkpoint
+	next        turn      // what the last State said of closed
 }
 
 // A turn says what the next commit makes of a crowd.

@@ -25,7 +25,7 @@ func TestCrowd(t *testing.T) {
 			NewFiles: 3, Record: func(b []byte) error { recorded = b; return nil },
 			Report: func(err error) { told = append(told, err.Error()) },
 		})
-		s.Marks(true)
+		s.Checkpoints(true)
 		count := func(want int) {
 			t.Helper()
 			_, err := s.Sync()

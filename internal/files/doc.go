@@ -39,7 +39,7 @@
 // directory is found by its inode, one that was copied and cut by the sum: see copied.go.
 //
 // A process may be killed in the middle of many events that have no position between them.
-// Checkpoint makes a state for such a place durable, with a mark; it comes as soon as many files
+// Checkpoint makes a state for such a place durable, with a Point; it comes as soon as many files
 // were written, so that a state names a bounded number of them. Options.NewFiles bounds how many
 // new files events can make in a minute: see crowd.
 //

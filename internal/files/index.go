@@ -236,7 +236,7 @@ func (x *index) leave(f *file) {
 
 // state makes a state of the files that are known, of which length says how long they are and
 // whether they are in it.
-func (x *index) state(closed bool, mark Point, length func(*file) (n int64, ok bool)) []byte {
+func (x *index) state(closed bool, point Point, length func(*file) (n int64, ok bool)) []byte {
 	entries := make([]entry, 0, len(x.order))
 	named := make([]bool, len(x.writers))
 	for _, f := range x.order {
@@ -266,7 +266,7 @@ func (x *index) state(closed bool, mark Point, length func(*file) (n int64, ok b
 	for i := range entries {
 		entries[i].writer = at[entries[i].writer]
 	}
-	return appendState(nil, &state{writers, entries, closed, mark})
+	return appendState(nil, &state{writers, entries, closed, point})
 }
 
 // admit counts the new file that an event would make, and returns ErrCrowded where a Checkpoint has
@@ -282,7 +282,7 @@ func (x *index) admit(r route) error {
 	if rest, ok := x.pattern.rest(); !ok || rest == r {
 		return nil
 	}
-	if x.crowd.marks && x.crowd.isFull(time.Now()) {
+	if x.crowd.checkpoints && x.crowd.isFull(time.Now()) {
 		return ErrCrowded
 	}
 	x.crowd.count()

@@ -9,7 +9,7 @@ import (
 
 // Merge makes one state of several that speak of the same files: those of processes that died, each
 // with the position of its own origin. Of a path and inode the greatest length counts, for all that
-// stands before it was committed in one of them. A mark is that of the last state: states of
+// stands before it was committed in one of them. The Point is that of the last state: states of
 // several origins have none. Of states of shared files, which are those of one process, the last
 // counts. A state that cannot be read is left out, and is the error.
 func Merge(states ...[]byte) ([]byte, error) {

@@ -31,7 +31,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("writers %v", merged.writers)
 	}
 	if !merged.closed || merged.point != (Point{"here", 3}) {
-		t.Errorf("closed %v, mark %v", merged.closed, merged.point)
+		t.Errorf("closed %v, point %v", merged.closed, merged.point)
 	}
 	if want := []entry{
 		{path: "/a", inode: 1, length: 10},

@@ -30,9 +30,9 @@ func (c *recorder) state(now time.Time) []byte {
 	return c.index.state(closed, c.resumed, func(f *file) (int64, bool) { return f.present(), c.remembered(f, now) })
 }
 
-// checkpoint has the settled state recorded, under a mark.
-func (c *recorder) checkpoint(m Point) error {
-	c.point, c.unkept = m, true
+// checkpoint has the settled state recorded, with a Point.
+func (c *recorder) checkpoint(p Point) error {
+	c.point, c.unkept = p, true
 	return c.keep()
 }
 

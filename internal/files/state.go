@@ -12,7 +12,7 @@ import (
 //
 //	┌─────────┬───────┬────────────────────┬───────┬──────────────────────────────────────────────┬────────┬──────────────┐
 //	│ version │ count │ host, pid, pattern │ count │ identity, shared, path, inode, length, flags │ closed │ place, count │
-//	│ 1 byte  │       │ of each writer     │       │ and perhaps a tail and a limit, of each file │ 1 byte │ of the mark  │
+//	│ 1 byte  │       │ of each writer     │       │ and perhaps a tail and a limit, of each file │ 1 byte │ of the Point │
 //	└─────────┴───────┴────────────────────┴───────┴──────────────────────────────────────────────┴────────┴──────────────┘
 //
 // Numbers are uvarints, texts a uvarint and as many bytes. shared is how many bytes of the path are

@@ -54,22 +54,22 @@ func (s *Set) Crowded() bool {
 	return s.recorder.hasty || s.recorder.unkept || len(s.index.files)-s.handles.n > 8*s.o.MaxOpen
 }
 
-// Checkpoint is a Sync whose state belongs to a mark, behind the position, and has Record make it
+// Checkpoint is a Sync whose state belongs to a Point, behind the position, and has Record make it
 // durable. After an error it is called again, before anything else.
-func (s *Set) Checkpoint(m Point) error {
+func (s *Set) Checkpoint(p Point) error {
 	if _, err := s.Sync(); err != nil {
 		return err
 	}
-	return s.recorder.checkpoint(m)
+	return s.recorder.checkpoint(p)
 }
 
-// Resumed returns the mark of the state that the Set was opened with, until Reached. Events up to
+// Resumed returns the Point of the state that the Set was opened with, until Reached. Events up to
 // it are not to be appended again.
 func (s *Set) Resumed() Point { return s.recorder.resumed }
 
-// Reached says that the next event is behind the mark. Until then all states have it.
+// Reached says that the next event is behind the Point. Until then all states have it.
 func (s *Set) Reached() { s.recorder.resumed = Point{} }
 
-// Marks says whether the caller can make a Checkpoint now. Without that Extend never returns
+// Checkpoints says whether the caller can make a Checkpoint now. Without that Extend never returns
 // ErrCrowded: what comes until the next Sync may make more new files.
-func (s *Set) Marks(can bool) { s.index.crowd.marks = can }
+func (s *Set) Checkpoints(can bool) { s.index.crowd.checkpoints = can }

@@ -82,7 +82,7 @@ func (s *spiller) toDisk(flights []*flight) {
 	s.disk.do("writing to "+s.cfg.Dir, func() {
 		sp, stored, err := s.shelf.put(j)
 		all, some := s.shelf.removed(sp)
-		if !s.mail.post(func() { s.spilled(j, sp, stored && !some, err, all, some) }) {
+		if !s.mail.post(func() { s.spilled(j, sp, stored && !some, err, all, some) }) && !all {
 			s.shelf.takeBack(j, sp)
 		}
 	})
@@ -252,19 +252,17 @@ func (s *spiller) lastLook() {
 	if j == nil {
 		return
 	}
-	j.covered = true
-	whole := map[*feed]bool{}
+	var rings []*feed
 	for _, f := range j.flights {
-		if f == nil {
-			continue
+		switch {
+		case f == nil: // it has ended
+		case !f.Covered():
+			return
+		case !slices.Contains(rings, f.feed):
+			rings = append(rings, f.feed)
 		}
-		r, seen := whole[f.feed]
-		if !seen {
-			r = f.feed.whole()
-			whole[f.feed] = r
-		}
-		j.covered = j.covered && r && f.Covered()
 	}
+	j.covered = !slices.ContainsFunc(rings, func(r *feed) bool { return !r.whole() })
 }
 
 // empty says that nothing is in the spill, or on its way into it.

@@ -277,12 +277,12 @@ func (s *fileSink) renderRest(j *job) error {
 // the middle of this chunk, or of a later one. Its lines are made all the same, since they say
 // which entries are refused.
 func (s *fileSink) skip(j *job) error {
-	mark := s.set.Resumed()
-	if mark == (files.Point{}) || len(j.place) == 0 || j.begun {
+	point := s.set.Resumed()
+	if point == (files.Point{}) || len(j.place) == 0 || j.begun {
 		return nil
 	}
-	events := mark.Events
-	switch strings.Compare(string(j.place), mark.Place) {
+	events := point.Events
+	switch strings.Compare(string(j.place), point.Place) {
 	case -1:
 		events = math.MaxInt
 	case 1:
@@ -298,7 +298,7 @@ func (s *fileSink) skip(j *job) error {
 	}
 	j.rest, s.job, s.rest = s.rest, nil, nil
 	j.rendered = len(j.rest) == 0 && (j.long == nil || events > 0)
-	if string(j.place) >= mark.Place {
+	if string(j.place) >= point.Place {
 		s.set.Reached()
 	}
 	return nil
@@ -347,7 +347,7 @@ func (s *fileSink) more(j *job) (full bool, err error) {
 	if j.long == nil {
 		return s.extend(j)
 	}
-	s.set.Marks(len(j.place) > 0)
+	s.set.Checkpoints(len(j.place) > 0)
 	diverted := s.set.Rest()
 	n, err := s.set.Long(j.chunk.Tag, j.long.Sec, s.longLine(j, s.renderer))
 	j.begun = true
@@ -373,7 +373,7 @@ func (s *fileSink) extend(j *job) (full bool, err error) {
 	}
 	defer s.give()
 	s.job, s.rest, j.begun = j, j.rest, true
-	s.set.Marks(len(j.place) > 0)
+	s.set.Checkpoints(len(j.place) > 0)
 	for !full && len(s.rest) > 0 && err == nil {
 		lines, diverted := j.lines(), s.set.Rest()
 		full, err = s.set.Extend(j.chunk.Tag, secondOf(s.rest), s.render)

@@ -176,9 +176,9 @@ func (in *Inlet) Enter(ring [16]byte) {
 }
 
 // From says what is read from now on. The beginning of a line that came from elsewhere is a line.
-func (in *Inlet) From(s Pipe) {
-	in.from = s
-	in.ended = s != in.note.pipe || s == Pipe{}
+func (in *Inlet) From(p Pipe) {
+	in.from = p
+	in.ended = p != in.note.pipe || p == Pipe{}
 }
 
 // End says that no more is read: what is left is a line without its newline.
