@@ -27,9 +27,9 @@ func planDestination(text string, o *Options) (*output.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Window > mover.MostWindow {
+	if p.Window > mover.MaxWindow {
 		return nil, fmt.Errorf("%s: parameter \"window\": %d is not a number from 1 to %d, a logger's most", p.Place,
-			p.Window, mover.MostWindow)
+			p.Window, mover.MaxWindow)
 	}
 	if o.Source == NoSource { // lines that name the source ask the logger for it, too
 		switch {

@@ -227,13 +227,13 @@ const (
 
 // inBounds refuses numbers that are out of bounds. 0 is the default of each.
 func (o *Options) inBounds() error {
-	mostRing := int64(4 << 30)
+	maxRing := int64(4 << 30)
 	if bits.UintSize == 32 {
-		mostRing = 256 << 20
+		maxRing = 256 << 20
 	}
 	ring := cmp.Or(o.RingSize, mover.DefaultRingSize)
 	err := cmp.Or(
-		within("RingSize", ring, minRing, mostRing),
+		within("RingSize", ring, minRing, maxRing),
 		within("MaxDisk", cmp.Or(o.MaxDisk, mover.MinMaxDisk), mover.MinMaxDisk, math.MaxInt64),
 		within("MaxEvent, for which a quarter of the ring is the most,", int64(o.MaxEvent), 0, ring/4),
 		within("FlushInterval", o.FlushInterval, 0, math.MaxInt64),

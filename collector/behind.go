@@ -38,8 +38,8 @@ const (
 // What an output that keeps up may be behind while its cursor is committed and a disk is slow: less
 // would make one lose events that does all it is asked to.
 const (
-	leastBehindBytes = 1 << 20
-	leastBehindAge   = 10 * time.Second
+	minBehindBytes = 1 << 20
+	minBehindAge   = 10 * time.Second
 )
 
 // readLimit reads the parameters of a limit.
@@ -55,9 +55,9 @@ func readLimit(u *URL, q *Params) (l behindLimit, err error) {
 		return l, u.Errorf("parameter \"max_behind\": %q is neither a size such as 10GiB nor a duration such as 1h",
 			l.text)
 	}
-	if l.age < leastBehindAge && l.bytes < leastBehindBytes {
+	if l.age < minBehindAge && l.bytes < minBehindBytes {
 		return l, u.Errorf("parameter \"max_behind\": %q is too little for an output that keeps up; at least %d MiB or %v",
-			l.text, leastBehindBytes>>20, leastBehindAge)
+			l.text, minBehindBytes>>20, minBehindAge)
 	}
 	return l, nil
 }
@@ -91,7 +91,7 @@ func (b *backlogs) over(p *pump, at journal.Position) (enough func(journal.Posit
 	case l.gives() && behind > 0 && b.store.delivered.holds(at) && b.journal.Stats().Full:
 		// A disk that another program filled is no reason to give up what is about to be done, nor
 		// is a journal that the last run left full.
-		if p.failure() != nil || behind >= b.most/2 && time.Since(b.opened) > leastBehindAge {
+		if p.failure() != nil || behind >= b.most/2 && time.Since(b.opened) > minBehindAge {
 			return within(behind)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 	MaxTag                 = wire.MaxTag      // 1 KiB: bytes of a tag
 	MaxID                  = wire.MaxID       // 64 KiB: bytes of a chunk id
 
-	leastMaxEvent = 64 << 10
+	minMaxEvent = 64 << 10
 	// maxLater is what a chunk may become before it is no longer kept decompressed; twice the
 	// largest event if that is more.
 	maxLater  = 16 << 20

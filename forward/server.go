@@ -104,7 +104,7 @@ func (s *Server) init() {
 		s.maxMessage = s.maxChunk + frameSize
 		s.later = s.maxDecompressed
 		if s.MaxEvent > 0 {
-			s.maxEvent = max(s.MaxEvent, leastMaxEvent)
+			s.maxEvent = max(s.MaxEvent, minMaxEvent)
 			s.later = min(max(maxLater, 2*s.maxEvent), s.maxDecompressed)
 		}
 		s.handler, s.aside, s.largeTurn, s.peerError = s.Handler, s.SetAside, s.LargeTurn, s.PeerError

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-const leastCut = 32 << 10 // shortening a file by less is not worth the change of its metadata
+const minCut = 32 << 10 // shortening a file by less is not worth the change of its metadata
 
 // lastRecord is where the last record ends, 0 if there is none. What recovery took for its end may
 // be that of a pad behind it, which no cursor reaches.
@@ -70,7 +70,7 @@ func (v *recovery) cutTail(s *segment, end int64) error {
 		}
 	}
 	size := pageUp(end)
-	if s.size-size < leastCut || !slices.ContainsFunc(v.free, v.serves) {
+	if s.size-size < minCut || !slices.ContainsFunc(v.free, v.serves) {
 		return nil
 	}
 	if err := s.file.Truncate(size); err != nil {

@@ -21,7 +21,7 @@ import (
 const (
 	rescueMagic  = "SPILLRES"
 	rescuePrefix = "rescue-"
-	leastRescue  = 4 * pageSize // what is written again at once, at least
+	minRescue    = 4 * pageSize // what is written again at once, at least
 )
 
 func rescueName(seq uint32) string { return fmt.Sprintf("%s%016x", rescuePrefix, seq) }
@@ -53,8 +53,8 @@ func (r *reserve) harden(s *segment, from, to int64) error {
 		// From the copy, not from where it was read: what is in memory there may be dropped at any
 		// time.
 		err = errors.Join(s.putBack(f), f.Close())
-	case isNoSpace(err) && to-from > leastRescue: // less at a time needs less room
-		part := max(pageUp((to-from)/4), leastRescue)
+	case isNoSpace(err) && to-from > minRescue: // less at a time needs less room
+		part := max(pageUp((to-from)/4), minRescue)
 		for ; from < to; from += part {
 			if err := r.harden(s, from, min(from+part, to)); err != nil {
 				return err

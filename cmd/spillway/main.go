@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 		kong.Exit(func(code int) { exited = code }),
 		kong.Vars{
 			"version": strings.TrimSuffix(versionText(buildInfo()), "\n"), "admin": admin.DefaultAddress,
-			"tail": strconv.Itoa(collector.TailRate), "mostTail": strconv.Itoa(collector.MaxTailRate),
+			"tail": strconv.Itoa(collector.TailRate), "maxTail": strconv.Itoa(collector.MaxTailRate),
 		},
 	)
 	if err != nil {

@@ -94,7 +94,7 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		o.Follow = c.paths
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(max(int64(c.Memory), leastMerge) + leastMerge/4))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(max(int64(c.Memory), minMerge) + minMerge/4))
 	}
 	screen := openTerminal(s.err)
 	told := &inTurn{w: screen.through(s.err)}
@@ -228,9 +228,9 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// leastMerge is what a merge needs, however little it is given, in bytes: most of it decoders. Of
+// minMerge is what a merge needs, however little it is given, in bytes: most of it decoders. Of
 // what it is given by default buffers take less than half.
-const leastMerge = 16 << 20
+const minMerge = 16 << 20
 
 func mergeBar(done, all int64, passed time.Duration) string {
 	done, all = min(done, all), max(1, all)

@@ -43,13 +43,13 @@ func (c *topCmd) Help() string {
 
 // Validate is called with the flags set.
 func (c *topCmd) Validate() error {
-	if c.Every < leastEvery {
-		return fmt.Errorf("--every: %v is too often; at least %v", c.Every, leastEvery)
+	if c.Every < minEvery {
+		return fmt.Errorf("--every: %v is too often; at least %v", c.Every, minEvery)
 	}
 	return nil
 }
 
-const leastEvery = 100 * time.Millisecond
+const minEvery = 100 * time.Millisecond
 
 // Bounds of a look.
 const (

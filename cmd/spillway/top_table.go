@@ -71,10 +71,10 @@ type topLine struct {
 // onceWidth is that of a table that is printed: wide enough for all.
 const onceWidth = 4096
 
-// leastName is the least width of a name, and besideName what all other columns of an output take,
+// minName is the least width of a name, and besideName what all other columns of an output take,
 // its state in few words.
 const (
-	leastName  = 12
+	minName    = 12
 	besideName = 68
 )
 
@@ -92,14 +92,14 @@ func (t *topTable) lines(width, height int) []topLine {
 	}
 	add(styleHead, "spillway %s at %s, pid %d, up %v, ack %s", n.Version, t.address, n.Pid, age(n.UptimeSeconds), n.Ack)
 	t.journal(add)
-	longest := leastName
+	longest := minName
 	for i := range n.Inputs {
 		longest = max(longest, len(n.Inputs[i].Name))
 	}
 	for i := range n.Outputs {
 		longest = max(longest, len(n.Outputs[i].Name))
 	}
-	name := max(min(longest, width-besideName), leastName)
+	name := max(min(longest, width-besideName), minName)
 	inputs, outputs := t.inputs(name), t.outputs(name)
 	room := len(inputs) + len(outputs)
 	if height > 0 {

@@ -28,7 +28,7 @@ var (
 
 const (
 	defaultMaxBytes = 256 << 20
-	leastMaxBytes   = 256 << 10 // package journal takes no less
+	minMaxBytes     = 256 << 10 // package journal takes no less
 	maxKnown        = 128 << 10 // letters that are compared with what is put
 	maxReason       = 4 << 10   // bytes
 )
@@ -54,8 +54,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if r.MaxBytes == 0 {
 		r.MaxBytes = defaultMaxBytes
 	}
-	if r.MaxBytes < leastMaxBytes {
-		return r, fmt.Errorf("letters: MaxBytes %d is below %d", r.MaxBytes, leastMaxBytes)
+	if r.MaxBytes < minMaxBytes {
+		return r, fmt.Errorf("letters: MaxBytes %d is below %d", r.MaxBytes, minMaxBytes)
 	}
 	if r.Report == nil {
 		r.Report = func(error) {}

@@ -32,8 +32,8 @@ type air struct {
 	landed []*flight // of done, being looked at; the mover's goroutine's
 }
 
-// mostFlying is how many chunks may be with an ordered destination.
-const mostFlying = 4 * window.MostRuns
+// maxFlying is how many chunks may be with an ordered destination.
+const maxFlying = 4 * window.MaxRuns
 
 // givenUpAt is flight.at of a chunk that the destination gave up.
 const givenUpAt = -1
@@ -48,7 +48,7 @@ type shipper interface {
 func (a *air) roomy() bool {
 	few := len(a.out) < a.cfg.Window
 	if a.cfg.Ordered {
-		few = len(a.out) < mostFlying && a.windows < a.cfg.Window
+		few = len(a.out) < maxFlying && a.windows < a.cfg.Window
 	}
 	return few && (a.bytes < a.most || len(a.out) == 0)
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	leastAhead = 4 // chunks read ahead of the destination,
-	mostAhead  = window.MostRuns
+	minAhead   = 4 // chunks read ahead of the destination,
+	maxAhead   = window.MaxRuns
 	aheadBytes = 256 << 10 // or as many as have so many bytes
 )
 
@@ -188,7 +188,7 @@ func (sp *backlog) read() {
 	var want []journal.Position
 	size := uint64(0)
 	for i := sp.next; i < sp.entries.Len() &&
-		(len(want) < leastAhead || len(want) < mostAhead && size < aheadBytes); i++ {
+		(len(want) < minAhead || len(want) < maxAhead && size < aheadBytes); i++ {
 		e := sp.entries.At(i)
 		if e.unflushed {
 			break

@@ -208,9 +208,9 @@ func TestSpoiledSpill(t *testing.T) {
 			return writing == 0
 		})
 		if err := f.m.mail.ask(t.Context(), func() {
-			begin = f.m.loop.spiller.own.entries.At(leastAhead - 1).Pos // what is before it may have been read already
+			begin = f.m.loop.spiller.own.entries.At(minAhead - 1).Pos // what is before it may have been read already
 			for i := range spoiled {
-				e := f.m.loop.spiller.own.entries.At(leastAhead + i)
+				e := f.m.loop.spiller.own.entries.At(minAhead + i)
 				end, lost = e.Pos, lost+uint64(e.Events)
 			}
 		}); err != nil {

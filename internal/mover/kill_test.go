@@ -146,7 +146,7 @@ func TestKillChild(t *testing.T) {
 		}
 	}
 	if small {
-		c.RingSize, c.BatchBytes, c.Window = 4<<20, 64<<10, MostWindow
+		c.RingSize, c.BatchBytes, c.Window = 4<<20, 64<<10, MaxWindow
 	}
 	m, err := Open(c)
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 // processes of that folder have in common. A chunk keeps its mark until its letters are on the
 // disk. So after a crash it is sent again under its id; what is refused again is the same letter.
 const (
-	letterWait   = time.Minute            // for the folder, which another process or a replay has
-	letterTurn   = 2 * time.Second        // so long one process may have it while others wait
-	letterPause  = 100 * time.Millisecond // before it is tried again
-	leastLetters = 256 << 10              // bytes of the folder: an eighth of MaxDisk,
-	mostLetters  = 64 << 20               // within these bounds
+	letterWait  = time.Minute            // for the folder, which another process or a replay has
+	letterTurn  = 2 * time.Second        // so long one process may have it while others wait
+	letterPause = 100 * time.Millisecond // before it is tried again
+	minLetters  = 256 << 10              // bytes of the folder: an eighth of MaxDisk,
+	maxLetters  = 64 << 20               // within these bounds
 )
 
 // dead is the way of dead letters to the disk. It has a goroutine of its own while there are some,
@@ -118,7 +118,7 @@ func (d *dead) put(all []letters.Letter) error {
 func (d *dead) try(ctx context.Context, all []letters.Letter) (err error) {
 	if d.store == nil {
 		d.store, err = letters.Open(d.dir(), &letters.Options{
-			MaxBytes: min(max(d.cfg.MaxDisk/8, leastLetters), mostLetters), DropOldest: true, Report: d.tell,
+			MaxBytes: min(max(d.cfg.MaxDisk/8, minLetters), maxLetters), DropOldest: true, Report: d.tell,
 		})
 		if err != nil {
 			return err

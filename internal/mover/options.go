@@ -30,9 +30,9 @@ const (
 	DefaultRingSize = 16 << 20
 	DefaultMaxEvent = 1 << 20 // or a quarter of the ring
 	MinMaxDisk      = 1 << 20
-	// MostWindow is the largest Config.Window: the table of marks has 64 places, and a window of
+	// MaxWindow is the largest Config.Window: the table of marks has 64 places, and a window of
 	// the ring may have many tags.
-	MostWindow = 40
+	MaxWindow = 40
 
 	defaultMaxDisk    = 1 << 30
 	defaultMaxWait    = time.Second
@@ -166,7 +166,7 @@ func (c *Config) withDefaults() (Config, error) {
 	if r.Overflow > Block {
 		return r, fmt.Errorf("mover: unknown overflow policy %d", r.Overflow)
 	}
-	r.Window = min(r.Window, MostWindow)
+	r.Window = min(r.Window, MaxWindow)
 	if r.Dir != "" {
 		dir, err := filepath.Abs(r.Dir)
 		if err != nil {

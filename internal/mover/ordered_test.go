@@ -100,7 +100,7 @@ func TestRuns(t *testing.T) {
 	if err := f.m.mail.ask(t.Context(), func() { marks = f.m.rings.cur.Load().Marks() }); err != nil {
 		t.Fatal(err)
 	}
-	if want := (3000 + window.MostRuns - 1) / window.MostRuns; marks != want {
+	if want := (3000 + window.MaxRuns - 1) / window.MaxRuns; marks != want {
 		t.Errorf("%d marks, not %d", marks, want)
 	}
 	for i, j := range d.pending {

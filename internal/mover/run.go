@@ -21,7 +21,7 @@ type loop struct {
 func newLoop(g *ground, states *states, dead *dead) *loop {
 	pool := &pool{most: 64}
 	if g.cfg.Ordered {
-		pool.most = mostFlying
+		pool.most = maxFlying
 	}
 	air := &air{ground: g, pool: pool, states: states, dead: dead}
 	pool.land = air.land

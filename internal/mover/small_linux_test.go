@@ -94,7 +94,7 @@ func TestShmFillsUp(t *testing.T) {
 			d := &fake{answer: later}
 			conf := func(c *Config) {
 				c.Shm, c.Dir, c.Ordered, c.Overflow, c.MaxWait = filepath.Join(mem, "rings"), dir, runs, Block, patience
-				c.RingSize, c.BatchBytes, c.FlushInterval, c.Window = 8<<20, 64<<10, time.Millisecond, MostWindow
+				c.RingSize, c.BatchBytes, c.FlushInterval, c.Window = 8<<20, 64<<10, time.Millisecond, MaxWindow
 			}
 			f := open(t, d, conf)
 			fill(t, mem)

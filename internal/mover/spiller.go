@@ -43,7 +43,7 @@ type spiller struct {
 	troubleAt time.Time
 }
 
-const mostWriting = 1 // windows with the disk's goroutine: what one was refused must come before the next
+const maxWriting = 1 // windows with the disk's goroutine: what one was refused must come before the next
 
 // How soon the disk is tried again: an error may be over soon; what lasts is no room.
 const (
@@ -58,7 +58,7 @@ const troubleEvery = time.Minute
 func (s *spiller) circumstances() circumstances {
 	return circumstances{
 		phase: s.phase, overflow: s.cfg.Overflow, dir: s.cfg.Dir != "", refused: s.hangs || s.refused && s.lasting,
-		busy: s.writing >= mostWriting || len(s.stuck) > 0,
+		busy: s.writing >= maxWriting || len(s.stuck) > 0,
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 // Bounds of what is taken over by an open folder: a stranger's files may say and have anything, and
 // cost nothing where they are sparse.
 const (
-	// mostFound is how many chunks all spills may have: each takes some memory. Loggers spill
+	// maxFound is how many chunks all spills may have: each takes some memory. Loggers spill
 	// windows, of which each has sixteen chunks to a megabyte at most.
-	mostFound = 1 << 19
-	// mostSpills are open at once. Loggers of one name make no more with the default of MaxDisk.
-	mostSpills = 256
-	// mostFile is how long a segment may be, and so a record. A logger's has 4 MiB, or one event,
+	maxFound = 1 << 19
+	// maxSpills are open at once. Loggers of one name make no more with the default of MaxDisk.
+	maxSpills = 256
+	// maxFile is how long a segment may be, and so a record. A logger's has 4 MiB, or one event,
 	// which has a quarter of its ring at most.
-	mostFile = 128 << 20
+	maxFile = 128 << 20
 )
 
 var errGaveUp = errors.New("there is no more time")
@@ -28,8 +28,8 @@ func (f *Folder) bound(name string, open int) error {
 	if f.in == nil {
 		return nil
 	}
-	if open >= mostSpills {
-		return fmt.Errorf("there are more than %d spills", mostSpills)
+	if open >= maxSpills {
+		return fmt.Errorf("there are more than %d spills", maxSpills)
 	}
 	in, err := f.in.Sub(name)
 	if err != nil {
@@ -38,8 +38,8 @@ func (f *Folder) bound(name string, open int) error {
 	defer in.Close()
 	all, err := in.List()
 	for _, e := range all {
-		if e.Size > mostFile {
-			return fmt.Errorf("%s has %d bytes: more than %d", e.Name, e.Size, int64(mostFile))
+		if e.Size > maxFile {
+			return fmt.Errorf("%s has %d bytes: more than %d", e.Name, e.Size, int64(maxFile))
 		}
 		if e.Regular {
 			f.discovered += e.Size

@@ -34,7 +34,7 @@ func (sp *Spill) Fetch(want []journal.Position) ([]*forward.Chunk, error) {
 				return chunks, nil
 			}
 			switch {
-			case err == nil && failures >= mostFailures:
+			case err == nil && failures >= maxFailures:
 				return sp.missing(want), nil
 			case err != nil && sp.j.Check() != nil:
 				// The file was removed: what was not durable then never will be.
@@ -42,7 +42,7 @@ func (sp *Spill) Fetch(want []journal.Position) ([]*forward.Chunk, error) {
 			}
 		}
 		if err != nil || !ok {
-			if failures++; err != nil && failures > mostFailures || errors.Is(err, journal.ErrClosed) || f.over() {
+			if failures++; err != nil && failures > maxFailures || errors.Is(err, journal.ErrClosed) || f.over() {
 				return chunks, err
 			}
 			if err != nil || failures > 1 { // else it has just become durable
@@ -73,8 +73,8 @@ func (sp *Spill) Fetch(want []journal.Position) ([]*forward.Chunk, error) {
 	return chunks, nil
 }
 
-// mostFailures is how often reading is tried before it is given up for now.
-const mostFailures = 10
+// maxFailures is how often reading is tried before it is given up for now.
+const maxFailures = 10
 
 // missing is the answer where the journal has nothing more to read although it is durable: it is
 // gone. The reader goes on behind it.

@@ -23,7 +23,7 @@ const cursor = "mover"
 
 const (
 	segmentBytes = 4 << 20
-	leastWithin  = 256 << 10 // of MaxDisk: the least that a journal wants
+	minWithin    = 256 << 10 // of MaxDisk: the least that a journal wants
 	budgetEvery  = time.Second
 	retryAfter   = 100 * time.Millisecond
 	sweepTries   = 5000 // of a millisecond: a sweep opens a journal, and closes it, on a busy disk
@@ -183,7 +183,7 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 		most, least := f.opt.MaxDisk, f.segment()
 		left := most - f.others(dir)
 		if within {
-			most, least = left, leastWithin
+			most, least = left, minWithin
 		}
 		if left < least {
 			_ = os.RemoveAll(dir)
@@ -231,7 +231,7 @@ func (f *Folder) open(sp *Spill) error {
 	}
 	longest := int64(0)
 	if f.in != nil {
-		longest = mostFile
+		longest = maxFile
 	}
 	sp.j, err = journal.Open(sp.Dir, &journal.Options{
 		MaxRecord: longest, MaxBytes: cmp.Or(sp.most,

@@ -23,7 +23,7 @@ const (
 	// quarantine is where a journal sets aside what it cannot read.
 	quarantine = "quarantine"
 
-	mostOwner = 1 << 20 // bytes of an owner's file
+	maxOwner = 1 << 20 // bytes of an owner's file
 )
 
 // An Owner is the process that made a spill.
@@ -55,11 +55,11 @@ func (r reach) readOwner(dir string) (Owner, error) {
 		return o, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostOwner+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxOwner+1))
 	switch {
 	case err != nil:
 		return o, err
-	case len(text) > mostOwner:
+	case len(text) > maxOwner:
 		return o, fmt.Errorf("spill: %s is too long", path)
 	}
 	return o, json.Unmarshal(text, &o)

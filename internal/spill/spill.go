@@ -66,8 +66,8 @@ func (sp *Spill) list() error {
 		if !ok {
 			break
 		}
-		if sp.folder.listed++; sp.files != nil && sp.folder.listed > mostFound {
-			return fmt.Errorf("there are more than %d chunks", mostFound)
+		if sp.folder.listed++; sp.files != nil && sp.folder.listed > maxFound {
+			return fmt.Errorf("there are more than %d chunks", maxFound)
 		}
 		if sp.folder.over() {
 			return errGaveUp

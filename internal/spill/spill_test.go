@@ -33,12 +33,12 @@ func TestStateStays(t *testing.T) {
 // TestLongOwner: a file of any length in place of an owner's is not read.
 func TestLongOwner(t *testing.T) {
 	dir := t.TempDir()
-	text := append([]byte(`{"pid":1}`), bytes.Repeat([]byte(" "), mostOwner)...)
-	for _, n := range []int{mostOwner, mostOwner + 1} {
+	text := append([]byte(`{"pid":1}`), bytes.Repeat([]byte(" "), maxOwner)...)
+	for _, n := range []int{maxOwner, maxOwner + 1} {
 		if err := os.WriteFile(filepath.Join(dir, ownerFile), text[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (reach{}).readOwner(dir); (err == nil) != (n == mostOwner) {
+		if _, err := (reach{}).readOwner(dir); (err == nil) != (n == maxOwner) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}

@@ -46,9 +46,9 @@ type field struct {
 // errEntry says that bytes are no entry.
 var errEntry = errors.New("this is no entry")
 
-// mostFields is how many fields a record may have, at the top: each takes a hundred bytes of memory
+// maxFields is how many fields a record may have, at the top: each takes a hundred bytes of memory
 // while steps run, and may have been two.
-const mostFields = 1 << 16
+const maxFields = 1 << 16
 
 // errFields says that a record has more of them than steps take.
 var errFields = errors.New("the record has more than 65,536 fields")
@@ -78,7 +78,7 @@ func (e *event) pairs(b []byte, at int) (int, error) {
 	if !ok {
 		return 0, errEntry
 	}
-	if pairs > mostFields {
+	if pairs > maxFields {
 		n := size(b[at:])
 		if n == 0 {
 			return 0, errEntry
@@ -316,8 +316,8 @@ func (e *event) store(parts ...[]byte) []byte {
 	return e.room[from:len(e.room):len(e.room)]
 }
 
-// mostNesting is how deep a field may nest: its record is a level more.
-const mostNesting = msgpack.DefaultDepth - 1
+// maxNesting is how deep a field may nest: its record is a level more.
+const maxNesting = msgpack.DefaultDepth - 1
 
 // errDeep says that an event would be nested deeper than anything that reads it takes.
 var errDeep = errors.New("it would nest too deep")
@@ -334,7 +334,7 @@ func (e *event) set(p path, value []byte) (err error) {
 		value, err = e.setIn(e.fields[i].value, p[1:], value)
 	}
 	if err == nil && len(p) > 1 {
-		if _, deep := (msgpack.Limits{Depth: mostNesting}).Skip(value); deep != nil {
+		if _, deep := (msgpack.Limits{Depth: maxNesting}).Skip(value); deep != nil {
 			err = errDeep
 		}
 	}

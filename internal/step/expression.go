@@ -64,7 +64,7 @@ func (x *compiled) holds(e *event) bool {
 			continue
 		}
 		var err error
-		left := mostValues
+		left := maxValues
 		if x.values[i], err = valueOf(e.get(p), &left); err != nil {
 			return e.fail(err)
 		}
@@ -83,9 +83,9 @@ func (e *event) fail(err error) bool {
 	return false
 }
 
-// mostValues is how many values an expression gets of one field: each is several times what it is
+// maxValues is how many values an expression gets of one field: each is several times what it is
 // in the record.
-const mostValues = 10_000
+const maxValues = 10_000
 
 // errValues says that there are more.
 var errValues = errors.New("a field of an expression has more than 10,000 values")
@@ -206,8 +206,8 @@ func (p *parser) expression(end int, own *Fault) *condition {
 	}
 	x := &compiled{Expression: e, values: make([]any, len(e.Fields))}
 	for _, names := range e.Fields {
-		if len(names) > mostDepth {
-			p.fail("a field has more than %d names", mostDepth)
+		if len(names) > maxDepth {
+			p.fail("a field has more than %d names", maxDepth)
 		}
 		var field path
 		for _, text := range names {

@@ -31,8 +31,8 @@ func (e *FilterError) Error() string {
 	return fmt.Sprintf("%s, at byte %d: %s", e.Of, e.At+1, e.Text)
 }
 
-// mostFilter is the longest text of a filter: patterns and conditions are written by people.
-const mostFilter = 8 << 10
+// maxFilter is the longest text of a filter: patterns and conditions are written by people.
+const maxFilter = 8 << 10
 
 // ReadFilter understands a pattern as that of Route.Match, and a condition as that of Step.Keep. An
 // empty text is everything. The error is a *FilterError.
@@ -40,19 +40,19 @@ func ReadFilter(tag, where string, compile Compiler) (*Filter, error) {
 	f := &Filter{}
 	var err error
 	of, text := "tag", tag
-	if len(tag) <= mostFilter && tag != "" && tag != "**" {
+	if len(tag) <= maxFilter && tag != "" && tag != "**" {
 		var g glob
 		g, err = parseGlob(tag)
 		f.tags = &Sifter{rules: []rule{{g, everything}}, shares: map[string]*program{}}
 	}
-	if err == nil && len(tag) <= mostFilter {
+	if err == nil && len(tag) <= maxFilter {
 		of, text = "where", where
-		if len(where) <= mostFilter && where != "" {
+		if len(where) <= maxFilter && where != "" {
 			f.where, err = parseCondition(where, compile)
 		}
 	}
-	if len(text) > mostFilter {
-		err = fmt.Errorf("it has %d bytes; it may have %d", len(text), mostFilter)
+	if len(text) > maxFilter {
+		err = fmt.Errorf("it has %d bytes; it may have %d", len(text), maxFilter)
 	}
 	if err == nil {
 		return f, nil

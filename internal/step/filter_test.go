@@ -57,11 +57,11 @@ func TestFilter(t *testing.T) {
 	}{
 		{"a.**b", "", "tag", -1, "** stands for whole parts"},
 		{"{a", "", "tag", -1, "braces stand in pairs"},
-		{strings.Repeat("a", mostFilter+1), "", "tag", -1, "it may have 8192"},
+		{strings.Repeat("a", maxFilter+1), "", "tag", -1, "it may have 8192"},
 		{"", `level = "x"`, "where", 6, "== is"},
 		{"a", `"x" == level`, "where", 0, "begins with a field"},
 		{"a", strings.Repeat("(", 1000), "where", -2, "nests too deep"},
-		{"a", strings.Repeat("a", mostFilter+1), "where", -1, "it may have 8192"},
+		{"a", strings.Repeat("a", maxFilter+1), "where", -1, "it may have 8192"},
 	} {
 		_, err := ReadFilter(tt.tag, tt.where, nil)
 		var wrong *FilterError
@@ -74,10 +74,10 @@ func TestFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * mostTags {
+	for i := range 3 * maxTags {
 		f.Takes(strings.Repeat("a", i%100) + string(rune('a'+i/100%26)) + "." + strings.Repeat("b", i/2600))
 	}
-	if len(f.tags.shares) > mostTags {
+	if len(f.tags.shares) > maxTags {
 		t.Errorf("%d tags are remembered", len(f.tags.shares))
 	}
 }

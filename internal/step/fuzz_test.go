@@ -512,7 +512,7 @@ func (o *oracle) expand(t template) (string, error) {
 		}
 		b.WriteString(one)
 	}
-	if n := b.Len(); n == 0 || n > mostTag {
+	if n := b.Len(); n == 0 || n > maxTag {
 		return "", errOracle
 	}
 	return b.String(), nil
@@ -957,7 +957,7 @@ func TestFigures(t *testing.T) {
 
 // isCard says whether digits are the number of a card.
 func isCard(digits string) bool {
-	if len(digits) < leastCard || len(digits) > mostCard || strings.Trim(digits, "0") == "" {
+	if len(digits) < minCard || len(digits) > maxCard || strings.Trim(digits, "0") == "" {
 		return false
 	}
 	sum := 0

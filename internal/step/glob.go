@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mostForms is how many patterns braces may stand for.
-const mostForms = 64
+// maxForms is how many patterns braces may stand for.
+const maxForms = 64
 
 // A glob is a pattern of tags: forms of which one has to match, each in its parts between dots.
 type glob [][]string
@@ -57,8 +57,8 @@ func unbrace(begun []string, text string) ([]string, error) {
 				next = append(next, b+a)
 			}
 		}
-		if begun = next; len(begun) > mostForms {
-			return nil, fmt.Errorf("its braces stand for more than %d patterns", mostForms)
+		if begun = next; len(begun) > maxForms {
+			return nil, fmt.Errorf("its braces stand for more than %d patterns", maxForms)
 		}
 	}
 	return begun, nil

@@ -136,7 +136,7 @@ func isName(c byte) bool {
 }
 
 func (p *parser) or() *condition {
-	if p.depth++; p.depth > mostDepth {
+	if p.depth++; p.depth > maxDepth {
 		p.refuse("this nests too deep")
 	}
 	defer func() { p.depth-- }()
@@ -163,7 +163,7 @@ func (p *parser) and() *condition {
 }
 
 func (p *parser) not() *condition {
-	if p.depth++; p.depth > mostDepth {
+	if p.depth++; p.depth > maxDepth {
 		p.refuse("this nests too deep")
 	}
 	defer func() { p.depth-- }()

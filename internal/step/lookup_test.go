@@ -82,7 +82,7 @@ func TestTableMistakes(t *testing.T) {
 		{"a,,b\n", Lookup{}, "column 2 has no name"},
 		{"a,b\n", Lookup{Column: "c"}, "it has no column c"},
 		{"a,b\n", Lookup{Columns: []string{"b", "d"}}, "it has no column d"},
-		{strings.Repeat("x", mostTable+1), Lookup{}, "it is larger than 32 MiB"},
+		{strings.Repeat("x", maxTable+1), Lookup{}, "it is larger than 32 MiB"},
 	} {
 		tableFile(t, path, tt.text)
 		tt.do.File, tt.do.Field = path, "f"

@@ -272,8 +272,8 @@ func TestRecall(t *testing.T) {
 // TestKeysOfAll: what the steps of an output may know is bounded.
 func TestKeysOfAll(t *testing.T) {
 	var do []Step
-	for range mostKeysOfAll/mostKeys + 1 {
-		do = append(do, Step{Dedup: &Dedup{Window: time.Second, Keys: mostKeys}})
+	for range maxKeysOfAll/maxKeys + 1 {
+		do = append(do, Step{Dedup: &Dedup{Window: time.Second, Keys: maxKeys}})
 	}
 	_, err := Read([]Route{{Match: "**", Do: do, To: []string{"x"}}}, []string{"x"}, 1<<20, nil)
 	var e *Error

@@ -99,10 +99,10 @@ func (p *parsing) take(e *event, value []byte) error {
 		p.done(e)
 		return e.set(p.into, value)
 	}
-	if pairs+len(e.fields) > mostFields {
+	if pairs+len(e.fields) > maxFields {
 		return errTooLarge
 	}
-	if _, err := (msgpack.Limits{Depth: mostNesting + 1 - len(p.into)}).Skip(value); err != nil {
+	if _, err := (msgpack.Limits{Depth: maxNesting + 1 - len(p.into)}).Skip(value); err != nil {
 		return errDeep
 	}
 	p.done(e)

@@ -10,8 +10,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// mostDepth is how many names a path may have, and how deep a condition may nest.
-const mostDepth = 32
+// maxDepth is how many names a path may have, and how deep a condition may nest.
+const maxDepth = 32
 
 // A path leads to a field of a record, or of maps in it.
 type path []name
@@ -71,8 +71,8 @@ func parsePath(text string) (path, error) {
 		}
 		p = append(p, newName(word))
 	}
-	if len(p) > mostDepth {
-		return nil, fmt.Errorf("%s: it has more than %d names", text, mostDepth)
+	if len(p) > maxDepth {
+		return nil, fmt.Errorf("%s: it has more than %d names", text, maxDepth)
 	}
 	return p, nil
 }

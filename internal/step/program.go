@@ -88,15 +88,15 @@ func (p *program) attempt(e *event) (keep bool, failed error) {
 	return true, nil
 }
 
-// mostReason is the longest text about a failure.
-const mostReason = 256
+// maxReason is the longest text about a failure.
+const maxReason = 256
 
 // note says in the event why a step failed.
 func (e *event) note(why error) {
 	text := why.Error()
-	if len(text) > mostReason {
-		text = text[:mostReason]
-		for !utf8.ValidString(text) && len(text) > mostReason-utf8.UTFMax {
+	if len(text) > maxReason {
+		text = text[:maxReason]
+		for !utf8.ValidString(text) && len(text) > maxReason-utf8.UTFMax {
 			text = text[:len(text)-1]
 		}
 	}

@@ -119,8 +119,8 @@ func (x expression) find(text []byte) (found [][2]int) {
 
 // Bounds of the digits of a card number.
 const (
-	leastCard = 13
-	mostCard  = 19
+	minCard = 13
+	maxCard = 19
 )
 
 // cards finds 13 to 19 digits, perhaps with single blanks or dashes between them, whose check digit
@@ -158,10 +158,10 @@ func card(text []byte) (length int) {
 				sums[n%2] -= 9
 			}
 			zeros = zeros && d == 0
-			if n++; n > mostCard {
+			if n++; n > maxCard {
 				return length
 			}
-			if n >= leastCard && !zeros && sums[n%2]%10 == 0 && (k+1 == len(text) || !isDigit(text[k+1])) {
+			if n >= minCard && !zeros && sums[n%2]%10 == 0 && (k+1 == len(text) || !isDigit(text[k+1])) {
 				length = k + 1
 			}
 		case c != ' ' && c != '-' || !isDigit(text[k-1]):

@@ -103,11 +103,11 @@ func ReadAfter(before *Routes, routes []Route, outputs []string, most int64, com
 				Text: fmt.Sprintf("no route leads to the output %s", name),
 			})
 		}
-		if keys := keysFor(routes, name); keys > mostKeysOfAll {
+		if keys := keysFor(routes, name); keys > maxKeysOfAll {
 			errs = append(errs, &Error{
 				At: -1, Output: name,
 				Text: fmt.Sprintf("the steps for the output %s know %d keys; all together may know %d", name, keys,
-					mostKeysOfAll),
+					maxKeysOfAll),
 			})
 		}
 	}

@@ -155,7 +155,7 @@ func (m *merge) flatten(prefix []byte, separator string, pairs int, rest []byte)
 		var header [longestHeader]byte
 		h := msgpack.AppendStringHeader(header[:0], len(prefix)+len(separator)+len(text))
 		full := m.e.store(h, prefix, []byte(separator), text)
-		if len(m.e.room)-m.from > m.e.most || len(m.e.fields) > mostFields {
+		if len(m.e.room)-m.from > m.e.most || len(m.e.fields) > maxFields {
 			return errTooLarge
 		}
 		if n, inside, ok := isMap(value); ok && n > 0 {
@@ -234,7 +234,7 @@ func (e *event) nest(under name, cut int, takes func(*field) bool) error {
 		f.drop()
 	}
 	value := e.room[from:len(e.room):len(e.room)]
-	if _, err := (msgpack.Limits{Depth: mostNesting}).Skip(value); err != nil {
+	if _, err := (msgpack.Limits{Depth: maxNesting}).Skip(value); err != nil {
 		return errDeep
 	}
 	return e.set(path{under}, value)

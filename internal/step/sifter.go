@@ -101,9 +101,9 @@ func (s *Sifter) takeTables() {
 	}
 }
 
-// mostKeptTag is the longest tag of which the program is remembered: longer ones would take too
+// maxKeptTag is the longest tag of which the program is remembered: longer ones would take too
 // much memory.
-const mostKeptTag = 256
+const maxKeptTag = 256
 
 // of returns the program for a tag.
 func (s *Sifter) of(tag string) *program {
@@ -117,10 +117,10 @@ func (s *Sifter) of(tag string) *program {
 			break
 		}
 	}
-	if len(tag) > mostKeptTag {
+	if len(tag) > maxKeptTag {
 		return p
 	}
-	if len(s.shares) >= mostTags {
+	if len(s.shares) >= maxTags {
 		clear(s.shares)
 	}
 	s.shares[tag] = p
@@ -137,8 +137,8 @@ type Sifted struct {
 	Rest    []byte    // the entries behind; it aliases them
 }
 
-// mostMade is how many runs, or failures, Sift makes before it stops.
-const mostMade = 1 << 12
+// maxMade is how many runs, or failures, Sift makes before it stops.
+const maxMade = 1 << 12
 
 // A Run is entries that follow one another and have one tag.
 type Run struct {
@@ -193,8 +193,8 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 		}
 		entries = entries[n:]
 		e.index++
-		if into.Most > 0 && (len(into.Entries) >= into.Most || len(into.Runs) >= mostMade ||
-			len(into.Failed) >= mostMade) {
+		if into.Most > 0 && (len(into.Entries) >= into.Most || len(into.Runs) >= maxMade ||
+			len(into.Failed) >= maxMade) {
 			into.Rest = entries
 			break
 		}

@@ -218,7 +218,7 @@ func AppendValue(dst []byte, v any) ([]byte, error) { return appendAny(dst, v, 0
 
 // appendAny appends a constant.
 func appendAny(dst []byte, v any, depth int) (_ []byte, err error) {
-	if depth > mostDepth {
+	if depth > maxDepth {
 		return dst, errors.New("this nests too deep")
 	}
 	switch v := v.(type) {
@@ -328,8 +328,8 @@ func (e *event) copy(from, to path) error {
 
 // Bounds of a tag, and of how many are remembered.
 const (
-	mostTag  = 1024 // as in the protocol
-	mostTags = 4096
+	maxTag  = 1024 // as in the protocol
+	maxTags = 4096
 )
 
 // retag gives the event another tag.
@@ -341,12 +341,12 @@ func (e *event) retag(t template) error {
 	switch n := len(e.scratch); {
 	case n == 0:
 		return errors.New("the tag would be empty")
-	case n > mostTag:
-		return fmt.Errorf("the tag would have %d bytes; it may have %d", n, mostTag)
+	case n > maxTag:
+		return fmt.Errorf("the tag would have %d bytes; it may have %d", n, maxTag)
 	}
 	tag, known := e.tags[string(e.scratch)]
 	if !known {
-		if tag = string(e.scratch); len(e.tags) >= mostTags {
+		if tag = string(e.scratch); len(e.tags) >= maxTags {
 			clear(e.tags)
 		}
 		if e.tags == nil {

@@ -172,7 +172,7 @@ func TestRuns(t *testing.T) {
 // same as it would have at once.
 func TestMost(t *testing.T) {
 	var entries []byte
-	const events = 3 * mostMade
+	const events = 3 * maxMade
 	for i := range events {
 		entries = append(entries, entryOf(t, plainHead, fmt.Sprintf(`{"i":%d}`, i))...)
 	}
@@ -197,7 +197,7 @@ func TestMost(t *testing.T) {
 			if err := s.Sift(&part, "t", rest, 1, at); err != nil {
 				t.Fatal(err)
 			}
-			if len(part.Entries) > tt.most+200 || len(part.Runs) > mostMade || len(part.Failed) > mostMade {
+			if len(part.Entries) > tt.most+200 || len(part.Runs) > maxMade || len(part.Failed) > maxMade {
 				t.Fatalf("%s: %d bytes, %d runs, %d failures", name, len(part.Entries), len(part.Runs),
 					len(part.Failed))
 			}
@@ -369,7 +369,7 @@ func TestTooLarge(t *testing.T) {
 // that would drop or mask it have not run. What made room for a large one does not keep it.
 func TestManyFields(t *testing.T) {
 	entry := append(bytes.Clone(plainHead), 0xdf, 0, 1, 0, 1)
-	for range mostFields + 1 {
+	for range maxFields + 1 {
 		entry = append(entry, 0xa1, 'x', 1)
 	}
 	small := entryOf(t, plainHead, `{"x":1}`)
@@ -384,7 +384,7 @@ func TestManyFields(t *testing.T) {
 	if len(got.Failed) != 1 || got.Failed[0].Index != 1 || !bytes.Equal(got.Failed[0].Entry, entry) {
 		t.Errorf("%d failed", len(got.Failed))
 	}
-	text := "{" + strings.Repeat(`"a":1,`, mostFields) + `"b":2}`
+	text := "{" + strings.Repeat(`"a":1,`, maxFields) + `"b":2}`
 	long := msgpack.AppendString(msgpack.AppendString(append(bytes.Clone(plainHead), 0x81), "m"), text)
 	if err := sifterOf(t, "", Step{Parse: &Parse{Field: "m", As: "json"}}).Sift(&got, "t", long, 1, 0); err != nil {
 		t.Fatal(err)
@@ -555,10 +555,10 @@ func TestShares(t *testing.T) {
 		t.Errorf("one route without steps costs something: %v", err)
 	}
 	s := r.For("x")
-	for i := range 3 * mostTags {
+	for i := range 3 * maxTags {
 		s.Takes(fmt.Sprint("t", i))
 	}
-	if len(s.shares) > mostTags {
+	if len(s.shares) > maxTags {
 		t.Errorf("%d tags are remembered", len(s.shares))
 	}
 }

@@ -55,8 +55,8 @@ type row struct{ from, end uint32 }
 
 // Bounds of a table: it is in memory, and read at once.
 const (
-	mostTable = 32 << 20
-	mostRows  = 1 << 20
+	maxTable = 32 << 20
+	maxRows  = 1 << 20
 )
 
 // young is how long ago a file may have been written when it is read so that another write may have
@@ -127,7 +127,7 @@ func readSettled(f settling) (data []byte, info fs.FileInfo, err error) {
 	}
 	for range readTries {
 		if err == nil {
-			data, err = io.ReadAll(io.NewSectionReader(f, 0, mostTable+1))
+			data, err = io.ReadAll(io.NewSectionReader(f, 0, maxTable+1))
 		}
 		if err == nil {
 			info, err = f.Stat()
@@ -137,8 +137,8 @@ func readSettled(f settling) (data []byte, info fs.FileInfo, err error) {
 			return nil, nil, err
 		case isChanged(before, info):
 			before = info
-		case len(data) > mostTable:
-			return nil, info, fmt.Errorf("it is larger than %d MiB", mostTable>>20)
+		case len(data) > maxTable:
+			return nil, info, fmt.Errorf("it is larger than %d MiB", maxTable>>20)
 		default:
 			return data, info, nil
 		}
@@ -183,14 +183,14 @@ func (o *tableOf) read(data []byte) (*rows, error) {
 		if _, is := r.known[line[key]]; is {
 			return nil, fmt.Errorf("line %d: %q stands in column %s twice", number, short(line[key]), head[key])
 		}
-		if len(r.known) == mostRows {
-			return nil, fmt.Errorf("it has more than %d rows", mostRows)
+		if len(r.known) == maxRows {
+			return nil, fmt.Errorf("it has more than %d rows", maxRows)
 		}
 		from := uint32(len(r.all))
 		for _, i := range columns {
 			r.all = msgpack.AppendString(msgpack.AppendString(r.all, head[i]), line[i])
 		}
-		if len(r.all) > 4*mostTable {
+		if len(r.all) > 4*maxTable {
 			return nil, errors.New("it takes too much memory: its columns have long names")
 		}
 		r.known[string([]byte(line[key]))] = row{from, uint32(len(r.all))}

@@ -31,20 +31,20 @@ type Dedup struct {
 // bytes of memory, and at most 40 of the state that is written with the cursor, unless it is used a
 // billion times.
 const (
-	usualKeys     = 1 << 12
-	mostKeys      = 1 << 16
-	mostKeysOfAll = 1 << 18
-	mostEvents    = 1_000_000_000 // that may pass in a span
+	usualKeys    = 1 << 12
+	maxKeys      = 1 << 16
+	maxKeysOfAll = 1 << 18
+	maxEvents    = 1_000_000_000 // that may pass in a span
 )
 
 func newThrottle(a *action, s *Throttle, wrong func(error, ...any)) {
-	if s.Events < 1 || s.Events > mostEvents {
-		wrong(fmt.Errorf("throttle lets 1 to %d events pass", mostEvents), "events")
+	if s.Events < 1 || s.Events > maxEvents {
+		wrong(fmt.Errorf("throttle lets 1 to %d events pass", maxEvents), "events")
 	}
 	if s.Per <= 0 {
 		wrong(errors.New("throttle has per, the length of a span, such as 1m"), "per")
 	}
-	a.remember(&memory{limit: uint32(min(s.Events, mostEvents)), length: int64(s.Per)}, keyOf{by: s.By}, s.Count,
+	a.remember(&memory{limit: uint32(min(s.Events, maxEvents)), length: int64(s.Per)}, keyOf{by: s.By}, s.Count,
 		s.Keys, wrong)
 }
 
@@ -58,8 +58,8 @@ func newDedup(a *action, s *Dedup, wrong func(error, ...any)) {
 
 // remember has an action let events pass as a memory says.
 func (a *action) remember(m *memory, key keyOf, count string, keys int64, wrong func(error, ...any)) {
-	if keys < 0 || keys > mostKeys {
-		wrong(fmt.Errorf("keys is from 1 to %d", mostKeys), "keys")
+	if keys < 0 || keys > maxKeys {
+		wrong(fmt.Errorf("keys is from 1 to %d", maxKeys), "keys")
 	}
 	if m.most = int(keys); m.most == 0 {
 		m.most = usualKeys

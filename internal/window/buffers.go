@@ -3,8 +3,8 @@
 package window
 
 const (
-	mostPooled = 8 << 20 // bytes of buffers kept
-	newBuffer  = 4 << 10
+	maxPooled = 8 << 20 // bytes of buffers kept
+	newBuffer = 4 << 10
 )
 
 // Buffers is memory of entries to be used again.
@@ -25,7 +25,7 @@ func (b *Buffers) buffer(room int) []byte {
 }
 
 func (b *Buffers) give(e []byte) {
-	if b.bytes+cap(e) <= mostPooled {
+	if b.bytes+cap(e) <= maxPooled {
 		b.bytes += cap(e)
 		b.all = append(b.all, e[:0])
 	}

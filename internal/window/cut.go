@@ -46,7 +46,7 @@ type Cutter struct {
 
 // NewCutter returns one that takes its memory from mem.
 func NewCutter(ordered bool, mem *Buffers) *Cutter {
-	w := &Cutter{Ordered: ordered, mem: mem, parts: make([]part, mostTags+4), tags: map[string]string{}}
+	w := &Cutter{Ordered: ordered, mem: mem, parts: make([]part, maxTags+4), tags: map[string]string{}}
 	w.fn = w.copy
 	return w
 }
@@ -270,7 +270,7 @@ func (w *Cutter) find(rec *ring.Record, tag []byte) bool {
 			return true
 		}
 	}
-	if w.n >= mostTags && rec.Key != w.Last {
+	if w.n >= maxTags && rec.Key != w.Last {
 		return false
 	}
 	if w.n == len(w.parts) {
@@ -288,7 +288,7 @@ func (w *Cutter) find(rec *ring.Record, tag []byte) bool {
 
 // begin makes w.same a new run.
 func (w *Cutter) begin(rec *ring.Record, tag []byte) bool {
-	if w.n >= MostRuns && rec.Key != w.Last {
+	if w.n >= MaxRuns && rec.Key != w.Last {
 		return false
 	}
 	if w.n == len(w.parts) {
@@ -296,7 +296,7 @@ func (w *Cutter) begin(rec *ring.Record, tag []byte) bool {
 	}
 	name, ok := w.tags[string(tag)]
 	if !ok {
-		if len(w.tags) >= MostRuns {
+		if len(w.tags) >= MaxRuns {
 			clear(w.tags)
 		}
 		name = string(tag)

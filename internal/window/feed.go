@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	mostTags  = 16                // of a window: each is a chunk and takes one of the ring's 64 marks
-	mostMarks = 64 - mostTags - 4 // that may be in use when a window is cut
-	readAhead = 256               // records that are asked of the ring at once
+	maxTags   = 16               // of a window: each is a chunk and takes one of the ring's 64 marks
+	maxMarks  = 64 - maxTags - 4 // that may be in use when a window is cut
+	readAhead = 256              // records that are asked of the ring at once
 )
 
 // A Feed is a ring that windows are cut from: one of this process, or an adopted one. All but
@@ -59,7 +59,7 @@ func (s *Feed) Fill() bool {
 func (s *Feed) Over() bool { return !s.Fill() && s.Ended }
 
 // Crowded says that so many marks are in use that no window can be cut.
-func (s *Feed) Crowded() bool { return s.marks > mostMarks }
+func (s *Feed) Crowded() bool { return s.marks > maxMarks }
 
 // Marks is how many are in use.
 func (s *Feed) Marks() int { return s.marks }

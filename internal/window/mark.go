@@ -39,7 +39,7 @@ func (k *Marked) MoveTo(to *Marked) {
 }
 
 // mark covers a chunk's records in the ring it came from. The table has room for all that may be
-// cut (mostMarks); should more than four lanes have written in the same nanosecond, under seventeen
+// cut (maxMarks); should more than four lanes have written in the same nanosecond, under seventeen
 // tags and more, the last ones go without: a crash loses them.
 func (k *Marked) mark(to byte) bool {
 	label := k.ID

@@ -33,9 +33,9 @@ func Rebuild(s *Feed, done [IDLen]byte, spilled map[[IDLen]byte]bool) Rebuilt {
 	return r.found
 }
 
-// mostRebuilt is how many runs a window has at most. No owner cuts so many: a window ends at
-// MostRuns, unless many lanes have written in the same nanosecond.
-const mostRebuilt = 16 * MostRuns
+// maxRebuilt is how many runs a window has at most. No owner cuts so many: a window ends at
+// MaxRuns, unless many lanes have written in the same nanosecond.
+const maxRebuilt = 16 * MaxRuns
 
 // A rebuilder is at work on one ring.
 type rebuilder struct {
@@ -168,7 +168,7 @@ func (r *rebuilder) claimed(rec ring.Record, tag []byte) *Marked {
 		if n > 0 && runs.chunks[n-1].Chunk.Tag == string(tag) {
 			return runs.chunks[n-1]
 		}
-		if n >= mostRebuilt {
+		if n >= maxRebuilt {
 			r.found.Bad++
 			return nil
 		}

@@ -12,8 +12,8 @@ import (
 const IDLen = 24
 
 const (
-	// MostRuns is how many a window may have: each is a chunk.
-	MostRuns = 1024
+	// MaxRuns is how many a window may have: each is a chunk.
+	MaxRuns = 1024
 
 	rawLen   = 16 // bytes of an id
 	numberAt = 14 // of a run's number in them

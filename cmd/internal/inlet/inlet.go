@@ -23,7 +23,7 @@ const (
 	version  = 1
 	areasAt  = 4096
 	areaSize = MaxLine + 128<<10
-	leastGap = 64 << 10 // that is read at once
+	minGap   = 64 << 10 // that is read at once
 	fileSize = areasAt + 2*areaSize
 	whichAt  = 16
 	notesAt  = 64
@@ -267,7 +267,7 @@ func (in *Inlet) room() {
 		fill(old) // before the note: what it says was taken need not be there
 		n.from, n.to = 0, 0
 		in.put()
-	case areaSize-n.to < leastGap:
+	case areaSize-n.to < minGap:
 		n.area = 1 - n.area
 		n.to = copy(in.area(), old[n.from:])
 		n.from = 0

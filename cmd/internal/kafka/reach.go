@@ -19,8 +19,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/credentials"
 )
 
-// mostReached is how many brokers are tried.
-const mostReached = 100
+// maxReached is how many brokers are tried.
+const maxReached = 100
 
 // reach is collector.OutputPlan's: the brokers answer, with TLS and login, each at the address that
 // the first one says; the topic is there, or may be made. None is made by that.
@@ -46,7 +46,7 @@ func (s *settings) reach(ctx context.Context) error {
 		return fmt.Errorf("kafka: %w", dials.explain(err))
 	}
 	var errs []error
-	for i := range resp.Brokers[:min(len(resp.Brokers), mostReached)] {
+	for i := range resp.Brokers[:min(len(resp.Brokers), maxReached)] {
 		b := &resp.Brokers[i]
 		if _, err := client.Broker(int(b.NodeID)).RetriableRequest(ctx, kmsg.NewPtrApiVersionsRequest()); err != nil {
 			errs = append(errs, fmt.Errorf("kafka: broker %d, which says that it is at %s:%d: %w", b.NodeID, b.Host,

@@ -17,7 +17,7 @@ import (
 // Bounds of how many topics a template may make.
 const (
 	defaultTopics = 1000
-	mostTopics    = 100_000
+	maxTopics     = 100_000
 )
 
 // longestTopic is Kafka's bound of a topic's name.
