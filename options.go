@@ -101,9 +101,10 @@ type Options struct {
 	// ErrorHandler is offered chunks that cannot be delivered. It must not wait for this logger's
 	// deliveries, by Flush or by logging with WaitDelivered.
 	ErrorHandler ErrorHandler
-	// Diagnostics is told the logger's own troubles. It is called on a goroutine of its own, one
-	// call at a time, so it may use any logger, this one too, but not wait for its Flush or Close,
-	// which wait for it. Default: a line on standard error, at most ten at once and one a second.
+	// Diagnostics is told what goes wrong in the logger itself. It is called on a goroutine of its
+	// own, one call at a time, so it may use any logger, this one too, but not wait for its Flush
+	// or Close, which wait for it. Default: a line on standard error, at most ten at once and one a
+	// second.
 	Diagnostics func(error)
 	// TLS is how connections of a forward+tls:// destination are made TLS 1.2 or newer. nil: as the
 	// URL says (ca, cert, key, server_name), or with the authorities of the system. It is cloned;

@@ -232,7 +232,7 @@ func (g *change) commit() {
 	for _, o := range g.openings {
 		if o.adopts != "" { // its place has another name now
 			if err := c.journal.RemoveCursor(o.adopts); err != nil {
-				c.reporter.trouble(codes.JournalTrouble, "journal", err)
+				c.reporter.report(codes.JournalError, "journal", err)
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func (g *change) openInput(i int) error {
 	g.taken[i] = in
 	g.undo = append(g.undo, func() {
 		if err := in.close(); err != nil {
-			g.c.reporter.trouble(codes.InputTrouble, "input", err)
+			g.c.reporter.report(codes.InputError, "input", err)
 		}
 	})
 	return nil
@@ -106,7 +106,7 @@ func (c *Collector) openAgain(in *intake, patience time.Duration) {
 		again, err = c.openInput(&p)
 	}
 	if err != nil {
-		c.reporter.trouble(codes.InputNotReopened, "input",
+		c.reporter.report(codes.InputNotReopened, "input",
 			fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w",
 				in.account.name, err))
 		return

@@ -159,7 +159,7 @@ func (g *change) unplace(o *opening) {
 		return
 	}
 	if err := g.c.journal.RemoveCursor(o.plan.cursor); err != nil {
-		g.c.reporter.trouble(codes.JournalTrouble, "journal",
+		g.c.reporter.report(codes.JournalError, "journal",
 			fmt.Errorf("the place of an output that was not added stays until the next start: %w", err))
 	}
 }
@@ -264,7 +264,7 @@ func (c *Collector) reopenPump(old *pump) {
 	}
 	p, err := c.openPump(c.crew.hurry, old.plan, old.index, old.ledger, false)
 	if p == nil {
-		c.reporter.trouble(codes.OutputNotReopened, "output",
+		c.reporter.report(codes.OutputNotReopened, "output",
 			fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", old.name,
 				err))
 		return

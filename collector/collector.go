@@ -85,7 +85,7 @@ func (c *Collector) open() error {
 			return err
 		}
 	}
-	report := func(err error) { c.reporter.trouble(codes.JournalTrouble, "journal", err) }
+	report := func(err error) { c.reporter.report(codes.JournalError, "journal", err) }
 	// It makes the directories too, and their names durable.
 	c.journal, err = journal.Open(filepath.Join(c.config.Dir, "journal"), &journal.Options{
 		MaxBytes: c.config.JournalBytes,
@@ -102,7 +102,7 @@ func (c *Collector) open() error {
 	c.recent = newRecent(recentOptions{bytes: min(max(c.config.Memory/4, 1<<20), recentBytes)})
 	if c.letters, err = letters.Open(filepath.Join(c.config.Dir, lettersDir), &letters.Options{
 		MaxBytes: c.config.LetterBytes, DropOldest: c.config.DropLetters,
-		Report: func(err error) { c.reporter.trouble(codes.LettersTrouble, "dead letters", err) },
+		Report: func(err error) { c.reporter.report(codes.LettersError, "dead letters", err) },
 	}); err != nil {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
@@ -132,7 +132,7 @@ func (c *Collector) open() error {
 		return err
 	}
 	if c.inHand, err = openInHand(c.config.Dir); err != nil { // no reason not to start: it only helps after deaths
-		c.reporter.trouble(codes.DirectoryTrouble, "data directory", err)
+		c.reporter.report(codes.DirectoryError, "data directory", err)
 	}
 	var cursors []string
 	for i := range plans {
@@ -160,7 +160,7 @@ func (c *Collector) open() error {
 	}
 	ends, err := OutputEnds(c.config.Dir)
 	if err != nil {
-		c.reporter.trouble(codes.DirectoryTrouble, "data directory", err)
+		c.reporter.report(codes.DirectoryError, "data directory", err)
 	}
 	// Now that nothing can fail any more: a start that comes to nothing costs no output its place,
 	// nor what it knows of its files.

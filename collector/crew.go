@@ -136,7 +136,7 @@ func (c *Collector) startInput(in *intake) {
 		defer close(in.ended)
 		in.run(ctx, func(err error) {
 			if in.leaves.Load() {
-				c.reporter.trouble(codes.InputTrouble, "input", err)
+				c.reporter.report(codes.InputError, "input", err)
 				return
 			}
 			c.crew.fail(err)
@@ -197,7 +197,7 @@ func (c *Collector) endInput(in *intake, patience time.Duration) bool {
 		}
 	}
 	if err := in.close(); err != nil {
-		c.reporter.trouble(codes.InputTrouble, "input", err)
+		c.reporter.report(codes.InputError, "input", err)
 	}
 	return true
 }
@@ -209,7 +209,7 @@ func (c *Collector) leaveInput(in *intake, patience time.Duration) {
 	defer cancel()
 	if !c.endInput(in, patience) {
 		if c.crew.hurry.Err() == nil {
-			c.reporter.trouble(codes.InputHangs, "input", fmt.Errorf("%s: %w", in.account.name, errInputHangs))
+			c.reporter.report(codes.InputHangs, "input", fmt.Errorf("%s: %w", in.account.name, errInputHangs))
 		}
 		if !in.hasEnded(c.crew.hurry) {
 			return
@@ -421,7 +421,7 @@ func (c *Collector) furthestParked() (furthest *pump) {
 func (c *Collector) giveUpPlace(p *pump) bool {
 	waiting := c.backlogs.of(p)
 	if err := c.journal.RemoveCursor(p.plan.cursor); err != nil {
-		c.reporter.trouble(codes.JournalTrouble, "journal", err)
+		c.reporter.report(codes.JournalError, "journal", err)
 		return false
 	}
 	c.mu.Lock()

@@ -189,7 +189,7 @@ func (l *lineInput) Run(ctx context.Context, sink Sink) error {
 			if !retryAccept(ctx, err) {
 				return err
 			}
-			l.reporter.trouble(codes.PeerNotAccepted, "not accepted", err)
+			l.reporter.report(codes.PeerNotAccepted, "not accepted", err)
 			continue
 		}
 		s := newLineStream(l, peerName(conn))
@@ -200,7 +200,7 @@ func (l *lineInput) Run(ctx context.Context, sink Sink) error {
 		serving.Go(func() {
 			defer l.leave(s, conn)
 			if err := s.run(storing, conn, sink); err != nil {
-				l.trouble(s, err)
+				l.report(s, err)
 			}
 		})
 	}
@@ -261,8 +261,8 @@ func (l *lineInput) endAll() {
 
 func (l *lineInput) endSoon(conn net.Conn) { _ = conn.SetReadDeadline(time.Now().Add(lineLinger)) }
 
-// trouble tells what is wrong with a connection.
-func (l *lineInput) trouble(s *lineStream, err error) {
+// report tells what is wrong with a connection.
+func (l *lineInput) report(s *lineStream, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errTakesNothing) {
 		return
 	}

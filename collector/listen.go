@@ -114,7 +114,7 @@ func (l *listeners) listen(log *slog.Logger) error {
 	where := l.where()
 	l.url = where
 	err := l.unlock(&credentials.Reports{
-		Trouble: func(err error) { codes.Credentials.Warn(log, "credentials", "url", where, "error", err) },
+		Warn: func(err error) { codes.Credentials.Warn(log, "credentials", "url", where, "error", err) },
 		Renewed: func(files []string) {
 			codes.Renewed.Info(log, "credentials renewed", "url", where, "files", strings.Join(files, ", "))
 			l.server.Recheck(l.endpoint)

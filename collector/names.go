@@ -81,7 +81,7 @@ func (c *Collector) noteNames() {
 		}
 	}
 	if err := writeNames(c.config.Dir, plans); err != nil {
-		c.reporter.trouble(codes.DirectoryTrouble, "data directory", err)
+		c.reporter.report(codes.DirectoryError, "data directory", err)
 	}
 }
 

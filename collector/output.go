@@ -93,7 +93,7 @@ func (p *pump) turned(e output.BreakerEvent) { p.dead.Store(e.State != output.Br
 
 // report tells what goes wrong beside.
 func (p *pump) report(err error) {
-	p.reporter.trouble(codes.OutputTrouble, "output", fmt.Errorf("%s: %w", p.name, err))
+	p.reporter.report(codes.OutputError, "output", fmt.Errorf("%s: %w", p.name, err))
 }
 
 // failure is what does not work: a try that failed, or one that does not return.

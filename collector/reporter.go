@@ -39,7 +39,7 @@ type allowance struct {
 	since   time.Time
 	leftOut int
 
-	text string // of the last trouble, when it was told, and how often it came since
+	text string // of the last error, when it was told, and how often it came since
 	told time.Time
 	same int
 }
@@ -68,8 +68,8 @@ func (r *reporter) take(code codes.Code) (leftOut int, ok bool) {
 	return leftOut, true
 }
 
-// trouble reports something wrong on this side, under the code of the error if it has one.
-func (r *reporter) trouble(code codes.Code, text string, err error) {
+// report tells of something wrong on this side, under the code of the error if it has one.
+func (r *reporter) report(code codes.Code, text string, err error) {
 	var damage *journal.CorruptError
 	if errors.As(err, &damage) {
 		code = codes.JournalDamaged
@@ -84,7 +84,7 @@ func (r *reporter) trouble(code codes.Code, text string, err error) {
 	}
 }
 
-// again says whether a trouble was told within the last minute, and if not, how often it came since
+// again says whether an error was told within the last minute, and if not, how often it came since
 // it was told last.
 func (r *reporter) again(code codes.Code, text string) (same int, again bool) {
 	r.mu.Lock()

@@ -64,10 +64,10 @@ func TestSameTroubleIsToldOnceAMinute(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	r.now = func() time.Time { return now }
 	for range 150 {
-		r.trouble(codes.JournalTrouble, "journal", errors.New("no space"))
+		r.report(codes.JournalError, "journal", errors.New("no space"))
 		now = now.Add(time.Second)
 	}
-	r.trouble(codes.JournalTrouble, "journal", errors.New("something else"))
+	r.report(codes.JournalError, "journal", errors.New("something else"))
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 4 || !strings.HasSuffix(lines[0], `error="no space"`) ||
 		!strings.HasSuffix(lines[1], `error="no space" left_out=59`) ||

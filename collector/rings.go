@@ -66,7 +66,7 @@ func planRings(u *urls.URL) (*ringInput, error) {
 func (r *ringInput) openFor(c *Collector, a *account) error {
 	r.name, r.account, r.reporter = a.name, a, c.reporter
 	r.options.Report = func(err error) {
-		r.reporter.trouble(codes.RingTrouble, "rings",
+		r.reporter.report(codes.RingError, "rings",
 			fmt.Errorf("%s: %w", r.name, err))
 	}
 	if err := successor.Supported(); err != nil {

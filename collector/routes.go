@@ -129,7 +129,7 @@ func watchTables(ctx context.Context, routes *atomic.Pointer[step.Routes], r *re
 			return
 		case <-tick.C:
 			if err := routes.Load().Refresh(); err != nil {
-				r.trouble(codes.TableTrouble, "lookup table", err)
+				r.report(codes.LookupTable, "lookup table", err)
 			}
 		}
 	}

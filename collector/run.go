@@ -38,7 +38,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	others.Go(func() { c.reporter.run(background) })
 	others.Go(func() {
 		c.repeats.run(background, c.journal, func(err error) {
-			c.reporter.trouble(codes.RepeatsTrouble, "repeats",
+			c.reporter.report(codes.RepeatsError, "repeats",
 				err)
 		})
 	})
@@ -46,7 +46,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	others.Go(func() { c.backlogs.hold(background, c.makeRoom) })
 	counting.Go(func() {
 		c.startBacklog.run(background, c.journal,
-			func(err error) { c.reporter.trouble(codes.JournalTrouble, "journal", err) })
+			func(err error) { c.reporter.report(codes.JournalError, "journal", err) })
 	})
 	others.Go(func() { c.positions.run(background) })
 	tables.Go(func() { watchTables(background, &c.routes, c.reporter) })

@@ -35,7 +35,7 @@ func Serial(env *OutputEnv, deliver Deliverer) Output {
 	}
 	return output.NewSerial(env.Name, deliver, &output.Trip{
 		Health: health,
-		Report: func(err error) { codes.Of(err, codes.OutputTrouble).Error(env.Log, "output", "error", err) },
+		Report: func(err error) { codes.Of(err, codes.OutputError).Error(env.Log, "output", "error", err) },
 	}, retryPause, maxSerialTime)
 }
 

@@ -94,7 +94,7 @@ type InputStats struct {
 	Rings       int64               // of dead processes, that were taken over and removed
 	Spills      int64               // with them
 	Lost        int64               // events in these that cannot be read: they never came in
-	Server      forward.ServerStats // of a Forward input: its connections, bytes, acks and troubles
+	Server      forward.ServerStats // of a Forward input: its connections, bytes, acks and what peers did wrong
 }
 
 // OutputStats is what one output has got, in events.
@@ -104,7 +104,7 @@ type OutputStats struct {
 	Removed      bool             // by Apply; what is behind waits for it to be added again
 	Outside      int64            // stored before the output was added, or after its place was given up
 	Found        int64            // for this output in the journal when the collector was opened
-	Taken        int64            // handed to the output; after trouble some of them again
+	Taken        int64            // handed to the output; after errors some of them again
 	Out          int64            // confirmed: the output's cursor has passed them for good
 	Filtered     int64            // not meant for this output, by Config.Routes
 	Dropped      map[string]int64 // by reason; nil where nothing was

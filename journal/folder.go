@@ -60,7 +60,7 @@ const (
 )
 
 // readAt reads bytes of a file, as far as there are some. A device that fails may get well: neither
-// must a file be set aside for a moment's trouble, nor a tail be taken for none.
+// must a file be set aside for an error that passes, nor a tail be taken for none.
 func (d *folder) readAt(f File, b []byte, off int64) error {
 	for tries := 1; ; tries++ {
 		_, err := f.ReadAt(b, off)

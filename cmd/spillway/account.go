@@ -119,7 +119,7 @@ type (
 	account struct {
 		Inputs     []inputAccount   `json:"inputs"`
 		Outputs    []outputAccount  `json:"outputs"`
-		Troubles   map[string]int64 `json:"troubles,omitempty"`
+		PeerErrors map[string]int64 `json:"peer_errors,omitempty"`
 		Counting   bool             `json:"counting"`
 		Journal    journalAccount   `json:"journal"`
 		Letters    lettersAccount   `json:"letters"`
@@ -179,17 +179,17 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 			Throttled: o.Throttled, BreakerOpen: o.BreakerOpen, Failure: accountOfFailure(o.Failure, show),
 		}
 	}
-	var troubles map[string]int64
+	var peerErrors map[string]int64
 	for _, kind := range forward.PeerErrorKinds() {
 		if n := s.Server.PeerErrors[kind]; n > 0 {
-			if troubles == nil {
-				troubles = map[string]int64{}
+			if peerErrors == nil {
+				peerErrors = map[string]int64{}
 			}
-			troubles[string(codes.Peer(kind))] = int64(n)
+			peerErrors[string(codes.Peer(kind))] = int64(n)
 		}
 	}
 	return &account{
-		Inputs: inputs, Outputs: outputs, Troubles: troubles, Counting: s.Counting,
+		Inputs: inputs, Outputs: outputs, PeerErrors: peerErrors, Counting: s.Counting,
 		Journal: journalAccount{
 			s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged,
 			s.Journal.Syncs, s.Journal.SyncTime.Seconds(), accountOfFailure(s.Failure, show),
@@ -204,7 +204,8 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 func logAccount(w io.Writer, s *collector.Stats, show func(string) string) {
 	a := accountOf(s, show)
 	codes.Account.Info(slog.New(slog.NewJSONHandler(w, nil)), "account",
-		"inputs", a.Inputs, "outputs", a.Outputs, "troubles", a.Troubles, "counting", a.Counting, "journal", a.Journal,
+		"inputs", a.Inputs, "outputs", a.Outputs, "peer_errors", a.PeerErrors, "counting", a.Counting,
+		"journal", a.Journal,
 		"letters", a.Letters, "repeats", a.Repeats,
 		"memory", a.Memory, "goroutines", a.Goroutines)
 }

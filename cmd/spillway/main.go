@@ -47,7 +47,7 @@ type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Run the collector: take events in, keep them in a journal, hand them on."`
 	Check      checkCmd      `cmd:"" help:"Say what is wrong with a configuration file; start nothing."`
 	Config     configCmd     `cmd:"" help:"Print a configuration as it would be in force, without its secrets."`
-	Top        topCmd        `cmd:"" help:"Show what a running collector does: flows, what waits, troubles."`
+	Top        topCmd        `cmd:"" help:"Show what a running collector does: flows, what waits, what went wrong."`
 	Tail       tailCmd       `cmd:"" help:"Show events as a running collector stores them."`
 	Send       sendCmd       `cmd:"" help:"Send the lines of standard input to a Forward server, with acks."`
 	Replay     replayCmd     `cmd:"" help:"Send the events that an output refused to a Forward server, with acks, each once."`

@@ -105,15 +105,15 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 	if sender != nil {
 		defer sender.client.Close()
 	}
-	troubles := mergeTroubles{to: told, broken: map[string]int{}}
-	o.Trouble = troubles.tell
+	warnings := mergeWarnings{to: told, broken: map[string]int{}}
+	o.Warn = warnings.tell
 	if screen != nil && screen.draws() && (openTerminal(s.out) == nil || sender != nil) && !c.Follow {
 		began := time.Now()
 		o.Progress = func(done, all int64) { screen.set(mergeBar(done, all, time.Since(began))) }
 		defer screen.set("")
 	}
 	r, err := merge.Run(ctx, s.out, c.paths(), o)
-	troubles.end()
+	warnings.end()
 	if sender != nil {
 		err = errors.Join(err, sender.end())
 		if _, printErr := fmt.Fprintf(s.out, "%d acked\n", sender.acked); err == nil {
@@ -162,15 +162,15 @@ func (c *mergeCmd) lines(ctx context.Context, s *streams, warnings io.Writer, o 
 	return sender, nil
 }
 
-// mergeTroubles tell what cannot be read, of each file the first lines and then how many more.
-type mergeTroubles struct {
+// mergeWarnings tell what cannot be read, of each file the first lines and then how many more.
+type mergeWarnings struct {
 	to     io.Writer
 	broken map[string]int // lines of files
 }
 
 const maxTold = 10 // broken lines of a file
 
-func (m *mergeTroubles) tell(path string, line int, err error) {
+func (m *mergeWarnings) tell(path string, line int, err error) {
 	where := strconv.Quote(path)
 	if line > 0 {
 		if m.broken[path]++; m.broken[path] > maxTold {
@@ -186,7 +186,7 @@ func (m *mergeTroubles) tell(path string, line int, err error) {
 	}
 }
 
-func (m *mergeTroubles) end() {
+func (m *mergeWarnings) end() {
 	for _, path := range slices.Sorted(maps.Keys(m.broken)) {
 		if more := m.broken[path] - maxTold; more > 0 {
 			fmt.Fprintf(m.to, "spillway: %q: %d more lines like these\n", path, more)

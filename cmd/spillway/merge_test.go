@@ -88,7 +88,7 @@ func TestMergeTold(t *testing.T) {
 		t.Errorf("exit code %d, it says %q", code, told.String())
 	}
 	told.Reset()
-	m := mergeTroubles{&told, map[string]int{}}
+	m := mergeWarnings{&told, map[string]int{}}
 	m.tell("a", 0, errors.Join(errors.New("first"), errors.New("second")))
 	if want := "spillway: \"a\": first\nspillway: \"a\": second\n"; told.String() != want {
 		t.Errorf("it says %q", told.String())

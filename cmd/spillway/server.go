@@ -39,7 +39,7 @@ func clientTo(to, command string, warnings io.Writer) (client *forward.Client, s
 	if err != nil {
 		return nil, "", err
 	}
-	err = secrets.Open(&credentials.Reports{Trouble: func(err error) { fmt.Fprintln(warnings, "spillway:", err) }})
+	err = secrets.Open(&credentials.Reports{Warn: func(err error) { fmt.Fprintln(warnings, "spillway:", err) }})
 	if err != nil {
 		return nil, "", fmt.Errorf("%s://%s: %w", u.Scheme, client.Address, err)
 	}

@@ -25,7 +25,7 @@ import (
 //	archive          1,000           0      0 B      0s        0  works
 //	old                  0           0      0 B      0s        0  removed, dropped 5
 //
-//	TROUBLES, the newest last
+//	MESSAGES, the newest last
 //	12:00:01 peer-garbage apps x30  peer=1.2.3.4:5
 //	12:00:02 output-broken bus: connection refused  behind=2990
 //
@@ -103,7 +103,7 @@ func (t *topTable) lines(width, height int) []topLine {
 	inputs, outputs := t.inputs(name), t.outputs(name)
 	room := len(inputs) + len(outputs)
 	if height > 0 {
-		room = max(height-len(lines)-4-min(len(n.Messages), 1)*3, 2) // heads and empty lines, and a trouble with its
+		room = max(height-len(lines)-4-min(len(n.Messages), 1)*3, 2) // heads and empty lines, and a message with its
 	}
 	add(styleNone, "")
 	add(styleHead, "%-*s %9s %9s %6s %8s %8s %13s", name, "INPUT", "EVENTS/s", "BYTES/s", "CONNS", "REFUSED", "INVALID",
@@ -113,7 +113,7 @@ func (t *topTable) lines(width, height int) []topLine {
 	add(styleHead, "%-*s %9s %11s %8s %7s %8s  %s", name, "OUTPUT", "EVENTS/s", "WAITING", "BYTES", "AGE", "LETTERS",
 		"STATE")
 	t.list(add, outputs, room, "outputs")
-	t.troubles(add, height-len(lines)-2, height > 0)
+	t.messages(add, height-len(lines)-2, height > 0)
 	if height > 0 {
 		lines = lines[:min(len(lines), height)]
 	}
@@ -249,8 +249,8 @@ func allDropped(o *outputAccount) (n int64) {
 	return n
 }
 
-// troubles adds those that there is room for, the newest last.
-func (t *topTable) troubles(add func(lineStyle, string, ...any), room int, bounded bool) {
+// messages adds those that there is room for, the newest last.
+func (t *topTable) messages(add func(lineStyle, string, ...any), room int, bounded bool) {
 	list := t.now.Messages
 	if bounded {
 		list = list[max(0, len(list)-max(room, 0)):]
@@ -259,11 +259,11 @@ func (t *topTable) troubles(add func(lineStyle, string, ...any), room int, bound
 		return
 	}
 	add(styleNone, "")
-	add(styleHead, "TROUBLES, the newest last")
+	add(styleHead, "MESSAGES, the newest last")
 	for i := range list {
 		x := &list[i]
 		how, text := styleNone, x.Text
-		if t.now.Time.Sub(x.Time) < recentTrouble {
+		if t.now.Time.Sub(x.Time) < recentMessage {
 			how = styleWarn
 		}
 		if x.Code != "" {
@@ -282,8 +282,8 @@ func (t *topTable) troubles(add func(lineStyle, string, ...any), room int, bound
 	}
 }
 
-// recentTrouble is how long one stands out.
-const recentTrouble = time.Minute
+// recentMessage is how long one stands out.
+const recentMessage = time.Minute
 
 // clock is a time of the day, with its day where that is not today's.
 func clock(at time.Time) string {

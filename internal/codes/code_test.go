@@ -28,11 +28,11 @@ func TestCode(t *testing.T) {
 func TestOf(t *testing.T) {
 	err := FileMoved.Errorf("files: %s: %w", "x", io.EOF)
 	for _, e := range []error{err, fmt.Errorf("bus: %w", err), errors.Join(io.ErrClosedPipe, err)} {
-		if got := Of(e, OutputTrouble); got != FileMoved || !errors.Is(e, io.EOF) {
+		if got := Of(e, OutputError); got != FileMoved || !errors.Is(e, io.EOF) {
 			t.Errorf("%v: %v", e, got)
 		}
 	}
-	if got := Of(io.EOF, OutputTrouble); got != OutputTrouble {
+	if got := Of(io.EOF, OutputError); got != OutputError {
 		t.Error(got)
 	}
 	if err.Error() != "files: x: EOF" {

@@ -42,7 +42,7 @@
 //	files ──► value in force ──► connections that come from now on
 //	  │ changed, and good: in force from this connection on; Reports.Renewed
 //	  └ changed, and not good (a certificate without its key, a user without a password): the old value stays in force;
-//	    Reports.Trouble, once a change. A file that is not two seconds old is given that time: its other half may be on its way.
+//	    Reports.Warn, once a change. A file that is not two seconds old is given that time: its other half may be on its way.
 //
 // TLS material is one value, shared key, users and clients are another one: a certificate that is
 // broken does not keep a user's new password out. Connections that stand are not touched here: who

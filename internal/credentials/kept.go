@@ -12,16 +12,16 @@ import (
 // Reports is told what goes on while credentials are in force. Its functions are called on the
 // goroutine of a connection and must not block; nil ones are not called.
 type Reports struct {
-	// Trouble is a warning, or says that a new version cannot be used and the old one stays in
+	// Warn is a warning, or says that a new version cannot be used and the old one stays in
 	// force.
-	Trouble func(error)
+	Warn func(error)
 	// Renewed names the files that have changed and are in force now.
 	Renewed func(files []string)
 }
 
-func (r *Reports) trouble(err error) {
-	if r.Trouble != nil {
-		r.Trouble(err)
+func (r *Reports) warn(err error) {
+	if r.Warn != nil {
+		r.Warn(err)
 	}
 }
 
@@ -106,7 +106,7 @@ func (k *kept[T]) look(now time.Time) {
 	}
 	if k.failed != nil && !k.told && k.last.settled(now) {
 		k.told = true
-		k.reports.trouble(k.failed)
+		k.reports.warn(k.failed)
 	}
 }
 
@@ -144,7 +144,7 @@ func (k *kept[T]) renew() error {
 	k.value.Store(&value)
 	for _, w := range now.warnings {
 		if !slices.ContainsFunc(before.warnings, func(old error) bool { return old.Error() == w.Error() }) {
-			k.reports.trouble(w)
+			k.reports.warn(w)
 		}
 	}
 	good := k.good

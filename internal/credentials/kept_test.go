@@ -18,11 +18,11 @@ import (
 )
 
 // A reportLog remembers what it was told.
-type reportLog struct{ troubles, renewed []string }
+type reportLog struct{ warnings, renewed []string }
 
 func (l *reportLog) reports() *Reports {
 	return &Reports{
-		Trouble: func(err error) { l.troubles = append(l.troubles, err.Error()) },
+		Warn:    func(err error) { l.warnings = append(l.warnings, err.Error()) },
 		Renewed: func(files []string) { l.renewed = append(l.renewed, files...) },
 	}
 }
@@ -45,11 +45,11 @@ func wantValue(t *testing.T, k *kept[string], want string) {
 	}
 }
 
-func (l *reportLog) want(t *testing.T, troubles, renewed int) {
+func (l *reportLog) want(t *testing.T, warnings, renewed int) {
 	t.Helper()
-	if len(l.troubles) != troubles || len(l.renewed) != renewed {
-		t.Errorf("told of %d troubles and %d renewals, want %d and %d: %q %q", len(l.troubles), len(l.renewed),
-			troubles, renewed, l.troubles, l.renewed)
+	if len(l.warnings) != warnings || len(l.renewed) != renewed {
+		t.Errorf("told of %d warnings and %d renewals, want %d and %d: %q %q", len(l.warnings), len(l.renewed),
+			warnings, renewed, l.warnings, l.renewed)
 	}
 }
 
@@ -324,9 +324,9 @@ func TestPermissions(t *testing.T) {
 				}
 			}
 			told.want(t, 1, 0)
-			if !slices.ContainsFunc(told.troubles,
+			if !slices.ContainsFunc(told.warnings,
 				func(s string) bool { return strings.Contains(s, fmt.Sprintf("mode %04o", mode)) }) {
-				t.Error(told.troubles)
+				t.Error(told.warnings)
 			}
 		}
 	})

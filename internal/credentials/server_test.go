@@ -215,8 +215,8 @@ func TestHalfPair(t *testing.T) {
 			wantLeaf(t, &e, ca, ca.Server)
 		}
 		told.want(t, 1, 0) // half is there, and stays so
-		if !strings.Contains(told.troubles[0], filepath.Join(at.dir, "key")) {
-			t.Error(told.troubles)
+		if !strings.Contains(told.warnings[0], filepath.Join(at.dir, "key")) {
+			t.Error(told.warnings)
 		}
 		at.copy(t, "key", renewed.Key)
 		next()
@@ -285,8 +285,8 @@ func TestOldCertificateIsTold(t *testing.T) {
 		if err := s.Open(told.reports()); err != nil {
 			t.Fatal(err)
 		}
-		if len(told.troubles) != 1 || !strings.Contains(told.troubles[0], want) {
-			t.Errorf("%s: %q", want, told.troubles)
+		if len(told.warnings) != 1 || !strings.Contains(told.warnings[0], want) {
+			t.Errorf("%s: %q", want, told.warnings)
 		}
 	}
 }

@@ -156,7 +156,7 @@ func (k *keeper) look(m *family) (again bool, err error) {
 			kept = append(kept, it)
 		}
 	}
-	t := trouble{first: p.err}
+	t := fileErrors{first: p.err}
 	for _, it := range slices.Backward(gone) {
 		if isClosed(k.stop) {
 			return false, errStopped
@@ -179,14 +179,14 @@ func (k *keeper) look(m *family) (again bool, err error) {
 	return m.varies || r.MaxTotal > 0 || r.MaxAge > 0 && len(kept) > 0 || err != nil, err
 }
 
-// A trouble is what went wrong with many files.
-type trouble struct {
+// fileErrors are what went wrong with many files.
+type fileErrors struct {
 	first error
 	more  int
 	busy  bool
 }
 
-func (t *trouble) note(err error) {
+func (t *fileErrors) note(err error) {
 	switch {
 	case err == nil, errors.Is(err, errGone):
 	case errors.Is(err, errBusy):
@@ -199,7 +199,7 @@ func (t *trouble) note(err error) {
 }
 
 // err is errBusy where nothing else is wrong.
-func (t *trouble) err() error {
+func (t *fileErrors) err() error {
 	switch {
 	case t.more > 0:
 		return fmt.Errorf("%w; and %d more", t.first, t.more)

@@ -19,13 +19,13 @@ var foreignWriters = []struct {
 	cuts bool // it takes away lines of ours
 }{
 	{name: "nothing", do: func(*testing.T, string) {}, once: true},
-	{name: "a line", do: func(t *testing.T, path string) { appendTo(t, path, "a stranger's line\n") }, once: true},
-	{name: "a part of a line", do: func(t *testing.T, path string) { appendTo(t, path, "a stranger's") }, once: true},
+	{name: "a line", do: func(t *testing.T, path string) { appendTo(t, path, "another program's line\n") }, once: true},
+	{name: "a part of a line", do: func(t *testing.T, path string) { appendTo(t, path, "another's") }, once: true},
 	{name: "a newline", do: func(t *testing.T, path string) { appendTo(t, path, "\n") }, once: true},
 	{name: "many lines", do: func(t *testing.T,
 		path string,
 	) {
-		appendTo(t, path, strings.Repeat("{stranger}\n", 10000))
+		appendTo(t, path, strings.Repeat("{foreign}\n", 10000))
 	}, once: true},
 	{
 		name: "the start of a line of ours", do: func(t *testing.T, path string) { appendTo(t, path, "{t0 ") },
@@ -34,13 +34,13 @@ var foreignWriters = []struct {
 	{name: "something in between", do: func(t *testing.T, path string) {
 		b := read(t, path)
 		i := len(b) / 2
-		b = append(b[:i:i], append([]byte("stranger"), b[i:]...)...)
+		b = append(b[:i:i], append([]byte("foreign"), b[i:]...)...)
 		overwrite(t, path, b)
 	}, cuts: true},
 	{name: "moved away", do: func(t *testing.T, path string) { must(t, os.Rename(path, path+".1")) }},
 	{name: "moved away, another made", do: func(t *testing.T, path string) {
 		must(t, os.Rename(path, path+".1"))
-		appendTo(t, path, "a stranger's file, of whatever length\n")
+		appendTo(t, path, "another program's file, of whatever length\n")
 	}},
 	{name: "replaced by a copy", do: func(t *testing.T, path string) {
 		b := read(t, path)
@@ -93,9 +93,9 @@ func appendTo(t *testing.T, path, text string) {
 // next process finish: all bytes that it left are there as it left them, and every line that he did
 // not take away.
 func TestForeignWriters(t *testing.T) {
-	for _, stranger := range foreignWriters {
+	for _, foreign := range foreignWriters {
 		for kind, pattern := range map[string]string{"a file": "all.jsonl", "a file each": "all.{pid}.jsonl"} {
-			t.Run(kind+"/"+stranger.name, func(t *testing.T) {
+			t.Run(kind+"/"+foreign.name, func(t *testing.T) {
 				t.Parallel()
 				for ticks := 0; ; ticks += 5 {
 					w := newWorld(t, pattern, 1, 20, Options{})
@@ -107,7 +107,7 @@ func TestForeignWriters(t *testing.T) {
 					paths, err := filepath.Glob(filepath.Join(w.dir, "*.jsonl"))
 					must(t, err)
 					for _, path := range paths {
-						stranger.do(t, path)
+						foreign.do(t, path)
 						if _, err := os.Stat(path); err == nil {
 							before[path] = read(t, path)
 						}
@@ -130,10 +130,10 @@ func TestForeignWriters(t *testing.T) {
 					for i, e := range w.lines {
 						n := bytes.Count(all, []byte("\n"+e.line)) // whole lines
 						switch {
-						case done && stranger.cuts, stranger.cuts && i < committed:
+						case done && foreign.cuts, foreign.cuts && i < committed:
 						case n == 0:
 							t.Fatalf("killed at %d, committed %d: line %d is lost\n%q", ticks, committed, i, all)
-						case n > 1 && stranger.once && !done:
+						case n > 1 && foreign.once && !done:
 							t.Fatalf("killed at %d, committed %d: line %d is there %d times\n%q", ticks, committed, i,
 								n, all)
 						}

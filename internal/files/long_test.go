@@ -100,8 +100,8 @@ func TestLongForeignWriter(t *testing.T) {
 	state, err := s.Sync()
 	must(t, err)
 	must(t, s.Close())
-	stranger := long[:50_000] + "stranger\n"
-	appendTo(t, path, stranger)
+	foreign := long[:50_000] + "foreign\n"
+	appendTo(t, path, foreign)
 	s = openSet(t, path, state, nil)
 	wrote := 0
 	between := func(w io.Writer) error { // the first time somebody writes between two pieces
@@ -116,9 +116,9 @@ func TestLongForeignWriter(t *testing.T) {
 	}
 	_, err = s.Long("", 0, between)
 	must(t, err)
-	if got, want := string(read(t, path)), "1\n"+stranger+long[:20_000]+"between\n"+long[20_000:25_000]+"\n"+
+	if got, want := string(read(t, path)), "1\n"+foreign+long[:20_000]+"between\n"+long[20_000:25_000]+"\n"+
 		long; got != want {
-		t.Errorf("%d bytes, want %d: %.200q", len(got), len(want), got[len(stranger)+20_000:])
+		t.Errorf("%d bytes, want %d: %.200q", len(got), len(want), got[len(foreign)+20_000:])
 	}
 	if !s.Crowded() {
 		t.Error("a crash would repeat the line")

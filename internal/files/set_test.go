@@ -119,7 +119,7 @@ func TestMovedAway(t *testing.T) {
 	_, err = s.Sync()
 	must(t, err)
 	must(t, os.Rename(path, path+".2"))
-	appendTo(t, path, "a stranger's")
+	appendTo(t, path, "another program's")
 	add(t, s, "", "4\n")
 	_, err = s.Sync()
 	must(t, err)

@@ -70,7 +70,7 @@ func New(c *Config) *Follower {
 // Start is where the cursor stood when the follower was made.
 func (f *Follower) Start() journal.Position { return f.start }
 
-// Sent is what was submitted so far; after trouble some of it again. bytes is what became of it.
+// Sent is what was submitted so far; after errors some of it again. bytes is what became of it.
 func (f *Follower) Sent() (events, chunks, bytes int64) {
 	return f.sent.events.Load(), f.sent.chunks.Load(), f.sent.bytes.Load()
 }

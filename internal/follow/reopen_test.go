@@ -105,11 +105,11 @@ func TestGoesOnAfterErrors(t *testing.T) {
 				},
 			}, nil
 		}
-		trouble := 0
+		fault := 0
 		stop := runs(t, New(&Config{
 			Reader: reader, Open: open,
-			Failed: func(error, time.Duration) { trouble++ },
-			Worked: func() { trouble = 0 },
+			Failed: func(error, time.Duration) { fault++ },
+			Worked: func() { fault = 0 },
 		}))
 		var want []string
 		for i := range 20 {
@@ -123,8 +123,8 @@ func TestGoesOnAfterErrors(t *testing.T) {
 		if !slices.Equal(durable, want) {
 			t.Errorf("got %v, want %v", durable, want)
 		}
-		if calls["open"] != 4 || trouble > 0 {
-			t.Errorf("opened %d times; %d failures since it worked", calls["open"], trouble)
+		if calls["open"] != 4 || fault > 0 {
+			t.Errorf("opened %d times; %d failures since it worked", calls["open"], fault)
 		}
 	})
 }

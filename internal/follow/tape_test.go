@@ -42,9 +42,9 @@ type tapeRecord struct {
 // A life is one process: from its start until it is killed.
 type life struct {
 	*disk
-	killed   chan struct{}
-	left     int // steps until it is killed; 0: it lives on
-	troubled bool
+	killed chan struct{}
+	left   int // steps until it is killed; 0: it lives on
+	faulty bool
 }
 
 // step is something that a kill may come before. It reports false to the dead.
@@ -62,11 +62,11 @@ func (w *tapes) step(l *life) bool {
 	return true
 }
 
-// trouble says whether something is to fail, once in so many times.
-func (w *tapes) trouble(l *life, once int) bool {
+// fault says whether something is to fail, once in so many times.
+func (w *tapes) fault(l *life, once int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return l.troubled && w.r.IntN(once) == 0
+	return l.faulty && w.r.IntN(once) == 0
 }
 
 // covers checks that a state says exactly what the records up to a position are.
@@ -123,7 +123,7 @@ type tapeJob struct {
 }
 
 func (w *tapes) open(l *life) (output.Output, error) {
-	if w.trouble(l, 3) {
+	if w.fault(l, 3) {
 		return nil, errors.New("its folder is away")
 	}
 	o := &tape{tapes: w, life: l, over: make(chan struct{}), known: map[string]int{}}
@@ -220,7 +220,7 @@ func (o *tape) state(of map[string]int) []byte {
 // write writes the events of a batch, each by itself.
 func (o *tape) write(batch []tapeJob) error {
 	for _, job := range batch {
-		if o.trouble(o.life, 100) {
+		if o.fault(o.life, 100) {
 			return fmt.Errorf("torn: %w", output.ErrReopen)
 		}
 		tag := job.chunk.Tag
@@ -282,10 +282,10 @@ func (o *tape) Flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.trouble(o.life, 10) {
+	if o.fault(o.life, 10) {
 		return errors.New("not now")
 	}
-	if o.trouble(o.life, 10) {
+	if o.fault(o.life, 10) {
 		return fmt.Errorf("no sync: %w", output.ErrReopen)
 	}
 	if !o.step(o.life) {
@@ -358,7 +358,7 @@ func winds(t *testing.T, r *rand.Rand, power bool) {
 	must(t, j.Close())
 	kills, done := 0, false
 	for lives := 0; !done; lives++ {
-		l := &life{disk: &disk{}, killed: make(chan struct{}), troubled: lives < 25}
+		l := &life{disk: &disk{}, killed: make(chan struct{}), faulty: lives < 25}
 		if lives < 25 {
 			l.left = 1 + w.random(300)
 		}
@@ -397,7 +397,7 @@ func (w *tapes) live(l *life, dir string) (through bool) {
 		if !w.step(l) {
 			return errDead
 		}
-		if w.trouble(l, 10) {
+		if w.fault(l, 10) {
 			return errors.New("the cursor's disk is full")
 		}
 		return nil
@@ -417,7 +417,7 @@ func (w *tapes) live(l *life, dir string) (through bool) {
 			if !w.step(l) {
 				return errDead
 			}
-			if w.trouble(l, 3) {
+			if w.fault(l, 3) {
 				return errors.New("the letter box is full")
 			}
 			for i := range all {

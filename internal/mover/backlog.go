@@ -47,11 +47,11 @@ type backlog struct {
 	gone    atomic.Bool      // its folder was removed: what was not read is lost
 	keeping atomic.Bool      // a destination's state is being stored
 
-	broken    bool      // it cannot be read now, and what is younger does not wait for it
-	failing   time.Time // since when
-	againAt   time.Time
-	trouble   string // as told last
-	troubleAt time.Time
+	broken  bool      // it cannot be read now, and what is younger does not wait for it
+	failing time.Time // since when
+	againAt time.Time
+	told    string // last: why it could not be read
+	toldAt  time.Time
 }
 
 // A keeper has backlogs, and is told what reading them shows: the spiller of the own one, the
@@ -244,7 +244,7 @@ func (sp *backlog) fetched(want []journal.Position, chunks []*forward.Chunk, err
 	case err != nil:
 		sp.fails(err)
 	default:
-		sp.failing, sp.trouble = time.Time{}, ""
+		sp.failing, sp.told = time.Time{}, ""
 		sp.broken = false
 		sp.keeper.readable(sp)
 	}
@@ -259,8 +259,8 @@ func (sp *backlog) fails(err error) {
 	}
 	sp.againAt = now.Add(againAfter)
 	sp.broken = sp.broken || !sp.own || now.Sub(sp.failing) >= sp.cfg.diskPatience
-	if sp.phase < stopped && (err.Error() != sp.trouble || now.Sub(sp.troubleAt) >= troubleEvery) {
-		sp.trouble, sp.troubleAt = err.Error(), now
+	if sp.phase < stopped && (err.Error() != sp.told || now.Sub(sp.toldAt) >= remindEvery) {
+		sp.told, sp.toldAt = err.Error(), now
 		sp.report(fmt.Errorf("reading %s: %w", sp.Dir, err))
 	}
 }

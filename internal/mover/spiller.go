@@ -33,14 +33,14 @@ type spiller struct {
 	unsaved  []*flight // chunks that these did not take
 	saveEnd  chan struct{}
 
-	hangs     bool      // the disk does
-	refused   bool      // it takes nothing now
-	lasting   bool      // and that is no room, not an error that may be over soon
-	failing   time.Time // since when there are errors
-	room      <-chan struct{}
-	againAt   time.Time
-	trouble   string // why nothing could be spilled, as told last
-	troubleAt time.Time
+	hangs   bool      // the disk does
+	refused bool      // it takes nothing now
+	lasting bool      // and that is no room, not an error that may be over soon
+	failing time.Time // since when there are errors
+	room    <-chan struct{}
+	againAt time.Time
+	told    string // last: why nothing could be spilled
+	toldAt  time.Time
 }
 
 const maxWriting = 1 // windows with the disk's goroutine: what one was refused must come before the next
@@ -51,8 +51,8 @@ const (
 	againAfter = time.Second
 )
 
-// troubleEvery is how often it is told that nothing can be spilled, or read, for one reason.
-const troubleEvery = time.Minute
+// remindEvery is how often it is told that nothing can be spilled, or read, for one reason.
+const remindEvery = time.Minute
 
 // circumstances are those that cost nothing to see.
 func (s *spiller) circumstances() circumstances {
@@ -141,7 +141,7 @@ func (s *spiller) refuse(sp *spill.Spill, err error, some bool) {
 	now := time.Now()
 	switch {
 	case err == nil, some: // a new spill is begun, then
-		s.trouble, s.failing = "", time.Time{}
+		s.told, s.failing = "", time.Time{}
 		if !s.refused { // what was put aside may have found no room where this did
 			s.why.Store(nil)
 		}
@@ -163,8 +163,8 @@ func (s *spiller) refuse(sp *spill.Spill, err error, some bool) {
 	}
 	// That the spill is full matters when the ring is full, too. Then a refused call tells of it
 	// (core.full of package spillway), and of what is dropped the summary event.
-	if !full && s.phase < stopped && (err.Error() != s.trouble || now.Sub(s.troubleAt) >= troubleEvery) {
-		s.trouble, s.troubleAt = err.Error(), now
+	if !full && s.phase < stopped && (err.Error() != s.told || now.Sub(s.toldAt) >= remindEvery) {
+		s.told, s.toldAt = err.Error(), now
 		s.report(fmt.Errorf("spilling: %w", err))
 	}
 }

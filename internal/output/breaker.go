@@ -183,8 +183,8 @@ func (b *breaker) tellHealthLocked(h Health) {
 	})
 }
 
-// trouble reports a failure that Health is not told.
-func (b *breaker) trouble(err error, dead bool) {
+// reportFailure reports a failure that Health is not told.
+func (b *breaker) reportFailure(err error, dead bool) {
 	if b.trip.Health == nil || !dead {
 		b.report(err)
 	}

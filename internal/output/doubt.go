@@ -9,8 +9,8 @@ import (
 )
 
 // A Forward server has no way to say that it does not want a chunk: it ends the connection, or acks
-// nothing. So would one that is in trouble, and then every chunk has to wait. What tells the two
-// apart is whether other chunks are acked.
+// nothing. So would one that fails, and then every chunk has to wait. What tells the two apart is
+// whether other chunks are acked.
 //
 //	       ends first on doubtEnds connections,                  another chunk is acked
 //	       not acked for AckTimeout, doubtLeast at least

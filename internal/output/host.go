@@ -102,7 +102,7 @@ func (h *host) changed(up bool, err error) {
 	}
 	if err != nil {
 		dead := f.dead()
-		f.b.trouble(err, dead)
+		f.b.reportFailure(err, dead)
 		f.b.failed(err, dead, h.client.Stats().Pause)
 	}
 	h.want(f.count > 0 || f.b.state() != BreakerClosed)
@@ -194,7 +194,7 @@ func (h *host) blame(now time.Time) {
 	h.stalled, h.since = true, now
 	err := fmt.Errorf("output: %s: %w for %v", h.name, errStalled, h.f.cfg.FailoverAfter)
 	dead := h.f.dead()
-	h.f.b.trouble(err, dead)
+	h.f.b.reportFailure(err, dead)
 	h.f.b.failed(err, dead, 0)
 }
 

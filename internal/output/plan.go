@@ -154,7 +154,7 @@ func (p *Plan) forward(u *urls.URL, q *urls.Params, o *Owner) error {
 	p.open = func(t *Trip) (Output, error) {
 		c := c
 		c.Trip = *t
-		if err := secrets.Open(&credentials.Reports{Trouble: t.Report}); err != nil {
+		if err := secrets.Open(&credentials.Reports{Warn: t.Report}); err != nil {
 			return nil, err
 		}
 		c.GetLogin, c.NoKeepalive = secrets.GetLogin(), secrets.NoKeepalive()

@@ -170,7 +170,7 @@ func (q *sinkQueue) run() {
 			break
 		}
 		if backoff == q.min {
-			q.brk.trouble(fmt.Errorf("%w; trying again", err), true)
+			q.brk.reportFailure(fmt.Errorf("%w; trying again", err), true)
 		}
 		q.brk.failed(err, true, backoff)
 		if !q.pause(backoff) {

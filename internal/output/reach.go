@@ -24,7 +24,7 @@ func (p *Plan) Reach(ctx context.Context) error {
 
 // reachHosts connects to all hosts.
 func (c *ForwardConfig) reachHosts(ctx context.Context, secrets *credentials.Client) error {
-	if err := secrets.Open(&credentials.Reports{Trouble: func(error) {}}); err != nil {
+	if err := secrets.Open(&credentials.Reports{Warn: func(error) {}}); err != nil {
 		return err
 	}
 	results := make(chan error)

@@ -224,7 +224,7 @@ func TestPrometheus(t *testing.T) {
 		`spillway_output_failing`:                                                "0 1",
 		`spillway_output_retries_total{output="down"} > bool 0`:                  "1",
 		`spillway_journal_sync_seconds_count > bool 0`:                           "1",
-		`sum(spillway_input_troubles_total{code="peer-slow-sender"})`:            "0",
+		`sum(spillway_input_peer_errors_total{code="peer-slow-sender"})`:         "0",
 		`count by (job) (spillway_build_info) == count by (job) (go_goroutines)`: "1",
 	} {
 		var got []string

@@ -227,7 +227,7 @@ func TestSecureRefused(t *testing.T) {
 	c.Stop()
 	keepsQuiet(t, c.Log.String())
 	if lines := rig.ReadLines(t, out); len(lines) != 0 {
-		t.Errorf("%d events of strangers were stored", len(lines))
+		t.Errorf("%d events of unknown clients were stored", len(lines))
 	}
 }
 

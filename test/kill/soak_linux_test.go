@@ -30,9 +30,9 @@ import (
 )
 
 // How this file is organised. TestSoak runs senders of five kinds against one collector, most of
-// them through bad weather (weather_test.go), and ends the collector again and again. Each sender
-// has streams: names with a number that counts from 0, under one tag. At the end the weather
-// clears, all senders wait for what they miss, and
+// them through a flaky network (flaky_network_test.go), and ends the collector again and again.
+// Each sender has streams: names with a number that counts from 0, under one tag. At the end the
+// network is undisturbed, all senders wait for what they miss, and
 //   - each event that was acked is in the files exactly once, each stream in its order, and nothing
 //     else is there,
 //   - the collector's account (Stats) is exact, at each polite end and over each restart,
@@ -82,39 +82,39 @@ func TestSoak(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), d+10*time.Minute)
 	defer cancel()
-	storm, calm := context.WithCancel(ctx)
+	disturbed, calm := context.WithCancel(ctx)
 	defer calm()
 	l := &load{t: t, stop: make(chan struct{}), streams: map[string]*soakStream{}}
 	l.add("warm", 1, nil)
-	weathers := make([]*weather, 5)
-	var blowing sync.WaitGroup
-	ends := make([]func(), len(weathers))
-	for i := range weathers {
+	networks := make([]*flakyNetwork, 5)
+	var disturbing sync.WaitGroup
+	ends := make([]func(), len(networks))
+	for i := range networks {
 		upstream := addr
 		if i >= 3 {
 			upstream = closed
 		}
-		w, wr := newWeather(t, upstream), seeds()
-		weathers[i] = w
-		blowing.Go(func() { ends[i] = w.blow(storm, t, wr) })
+		w, wr := newFlakyNetwork(t, upstream), seeds()
+		networks[i] = w
+		disturbing.Go(func() { ends[i] = w.disturb(disturbed, t, wr) })
 	}
-	for i, w := range weathers[:3] {
-		l.wild(ctx, fmt.Sprint("wild", i), w.addr, seeds())
+	for i, w := range networks[:3] {
+		l.misbehaving(ctx, fmt.Sprint("misbehaving", i), w.addr, seeds())
 		l.client(ctx, fmt.Sprint("client", i),
 			&forward.Client{Address: w.addr, Compress: []string{"", "gzip", "zstd"}[i]})
 		l.official(fmt.Sprint("official", i), w, seeds())
 	}
 	config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 	login := &forward.Login{SharedKey: "secret"}
-	l.client(ctx, "client3", &forward.Client{Address: weathers[3].addr, TLS: config, Login: login})
-	l.client(ctx, "client4", &forward.Client{Address: weathers[4].addr, TLS: config, Login: login, NoKeepalive: true})
-	l.wild(ctx, "direct0", addr, seeds())
-	l.wild(ctx, "direct1", socket, seeds())
+	l.client(ctx, "client3", &forward.Client{Address: networks[3].addr, TLS: config, Login: login})
+	l.client(ctx, "client4", &forward.Client{Address: networks[4].addr, TLS: config, Login: login, NoKeepalive: true})
+	l.misbehaving(ctx, "direct0", addr, seeds())
+	l.misbehaving(ctx, "direct1", socket, seeds())
 	l.loiter(ctx, "tcp", addr)
 	l.loiter(ctx, "tcp", closed)
 	l.loiter(ctx, "unix", socket)
-	l.logger(ctx, "logger0", "forward://"+weathers[0].addr, &spillway.Options{}, seeds())
-	l.logger(ctx, "logger1", "forward+tls://"+weathers[3].addr,
+	l.logger(ctx, "logger0", "forward://"+networks[0].addr, &spillway.Options{}, seeds())
+	l.logger(ctx, "logger1", "forward+tls://"+networks[3].addr,
 		&spillway.Options{TLS: config, Login: &forward.Login{SharedKey: "secret"}}, seeds())
 
 	// The first two thirds of the time the collector dies now and then; in the last one it lives.
@@ -149,7 +149,7 @@ func TestSoak(t *testing.T) {
 	}
 
 	calm()
-	blowing.Wait()
+	disturbing.Wait()
 	close(l.stop)
 	done := make(chan struct{})
 	go func() {
@@ -159,7 +159,7 @@ func TestSoak(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(3 * time.Minute):
-		t.Fatalf("senders still wait for acks, 3 minutes after the weather cleared: %v", l.left())
+		t.Fatalf("senders still wait for acks, 3 minutes after the network was undisturbed: %v", l.left())
 	}
 	for _, end := range ends {
 		end()
@@ -174,11 +174,11 @@ func TestSoak(t *testing.T) {
 		t.Errorf("%d events are left in the journal", n)
 	}
 	changes := int64(0)
-	for _, w := range weathers {
+	for _, w := range networks {
 		changes += w.changes.Load()
 	}
 	events := l.check(out)
-	rig.Figure(t, "%v: %d events, %d kills, %d polite ends, %d changes of weather, %d connections broke at our senders; resident %.1f MB at first, at most %.1f MB, %.1f MB at last, %.1f MB of it for repeats; open files %d and %d, goroutines %d and %d",
+	rig.Figure(t, "%v: %d events, %d kills, %d polite ends, %d changes of the network, %d connections broke at our senders; resident %.1f MB at first, at most %.1f MB, %.1f MB at last, %.1f MB of it for repeats; open files %d and %d, goroutines %d and %d",
 		time.Since(begin).Round(time.Second), events, kills, polite, changes, l.broken, float64(idle.memory)/1e6,
 		float64(most)/1e6, float64(last.memory)/1e6, float64(last.repeats)/1e6, idle.files, last.files, idle.goroutines,
 		last.goroutines)
@@ -263,9 +263,11 @@ func (l *load) left() (names []string) {
 	return names
 }
 
-// wild is a sender of ids that are not Spillway's.
-func (l *load) wild(ctx context.Context, name, addr string, r *rand.Rand) {
-	s := &rig.Sender{Name: name, Addr: addr, Tag: "soak.wild", Wild: true, Pace: 40 * time.Millisecond, Rand: r}
+// misbehaving is a sender of ids that are not Spillway's.
+func (l *load) misbehaving(ctx context.Context, name, addr string, r *rand.Rand) {
+	s := &rig.Sender{
+		Name: name, Addr: addr, Tag: "soak.misbehaving", Misbehaves: true, Pace: 40 * time.Millisecond, Rand: r,
+	}
 	l.start(name, func() {
 		if err := s.Run(ctx, l.stop); err != nil {
 			l.t.Error(err)
@@ -280,7 +282,7 @@ func (l *load) wild(ctx context.Context, name, addr string, r *rand.Rand) {
 // client is this project's own client, several goroutines on one connection.
 func (l *load) client(ctx context.Context, name string, c *forward.Client) {
 	const together = 3
-	c.AckTimeout, c.DialTimeout, c.MaxBackoff = rig.WildPatience, rig.WildPatience, 500*time.Millisecond
+	c.AckTimeout, c.DialTimeout, c.MaxBackoff = rig.AckPatience, rig.AckPatience, 500*time.Millisecond
 	var users sync.WaitGroup
 	users.Add(together)
 	l.start(name, func() {
@@ -322,7 +324,7 @@ func (l *load) loiter(ctx context.Context, network, addr string) {
 	half = half[:len(half)/2]
 	l.start("loiter "+addr, func() {
 		for !l.stopped() {
-			d := net.Dialer{Timeout: rig.WildPatience}
+			d := net.Dialer{Timeout: rig.AckPatience}
 			conn, err := d.DialContext(ctx, network, addr)
 			if err != nil {
 				l.rest(50 * time.Millisecond)
@@ -356,7 +358,7 @@ func (l *load) rest(d time.Duration) {
 
 // official is the official Go client: one event, one ack. It gives up after some tries; then nobody
 // knows of that event.
-func (l *load) official(name string, w *weather, r *rand.Rand) {
+func (l *load) official(name string, w *flakyNetwork, r *rand.Rand) {
 	host, port := w.host()
 	l.start(name, func() {
 		var c *fluent.Fluent
@@ -365,7 +367,7 @@ func (l *load) official(name string, w *weather, r *rand.Rand) {
 			if c, err = fluent.New(fluent.Config{
 				FluentHost: host, FluentPort: port, RequestAck: true, SubSecondPrecision: true, MaxRetry: 5,
 				RetryWait: 10, MaxRetryWait: 200,
-				Timeout: rig.WildPatience, WriteTimeout: rig.WildPatience, ReadTimeout: rig.WildPatience, Async: false,
+				Timeout: rig.AckPatience, WriteTimeout: rig.AckPatience, ReadTimeout: rig.AckPatience, Async: false,
 			}); err != nil {
 				c = nil
 				l.rest(10 * time.Millisecond)

@@ -54,7 +54,7 @@ func Dial(text string, warn func(error)) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.security.Open(&credentials.Reports{Trouble: warn}); err != nil {
+	if err := c.security.Open(&credentials.Reports{Warn: warn}); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.base, err)
 	}
 	dialer := &net.Dialer{Timeout: maxDialTime}

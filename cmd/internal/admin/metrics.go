@@ -66,7 +66,7 @@ var (
 		"input")
 	outputDropped = describe("output_dropped_events_total", "Events that were given up, by reason.", counts, "output",
 		"reason")
-	troubles = describe("input_troubles_total",
+	peerErrors = describe("input_peer_errors_total",
 		"What peers of Forward inputs did wrong, by the code of the message.", counts, "code")
 	information = describe("build_info", "What runs.", shows, "version")
 )
@@ -126,11 +126,11 @@ var outputFigures = []figure[outputStats]{
 	one("output_filtered_events_total", "Events that are not meant for the output, by the routes and their steps.",
 		counts,
 		func(s *outputStats) float64 { return float64(s.Filtered) }, "output"),
-	one("output_taken_events_total", "Events handed to the output; after trouble some of them again.", counts,
+	one("output_taken_events_total", "Events handed to the output; after errors some of them again.", counts,
 		func(s *outputStats) float64 { return float64(s.Taken) }, "output"),
 	one("output_chunks_total", "Chunks handed to the output.", counts,
 		func(s *outputStats) float64 { return float64(s.Chunks) }, "output"),
-	one("output_written_bytes_total", "Bytes of the lines that were made; after trouble some were made again.", counts,
+	one("output_written_bytes_total", "Bytes of the lines that were made; after errors some were made again.", counts,
 		func(s *outputStats) float64 { return float64(s.Bytes) }, "output"),
 	one("output_dead_lettered_events_total", "Events set aside because the output refuses them, or was too far behind.",
 		counts,
@@ -227,7 +227,7 @@ func (f *figures) picture() picture {
 	}
 	collect(p, wholeFigures, &s)
 	for _, kind := range forward.PeerErrorKinds() {
-		p.add(troubles, float64(s.Server.PeerErrors[kind]), troubles.with(string(codes.Peer(kind))))
+		p.add(peerErrors, float64(s.Server.PeerErrors[kind]), peerErrors.with(string(codes.Peer(kind))))
 	}
 	return p
 }

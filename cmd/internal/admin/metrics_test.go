@@ -72,7 +72,7 @@ func TestSyncs(t *testing.T) {
 }
 
 // TestFamilies: each figure is a series of its family, labels that are no text do no harm, and all
-// kinds of trouble are there under their codes.
+// kinds of peer errors are there under their codes.
 func TestFamilies(t *testing.T) {
 	from := hooks(3)
 	stats := from.Stats
@@ -86,7 +86,7 @@ func TestFamilies(t *testing.T) {
 		"spillway_output_events_total": 3, "spillway_output_dropped_events_total": 9,
 		"spillway_input_event_fates_total": 60,
 		"spillway_input_events_total":      10, "spillway_counting": 1, "spillway_build_info": 1,
-		"spillway_input_troubles_total": 25, "go_goroutines": 1,
+		"spillway_input_peer_errors_total": 25, "go_goroutines": 1,
 	} {
 		if got := len(all[name].GetMetric()); got != want {
 			t.Errorf("%s: %d series, want %d", name, got, want)
@@ -102,7 +102,7 @@ func TestFamilies(t *testing.T) {
 	if got := all["spillway_output_events_total"].GetMetric()[2].GetLabel()[0].GetValue(); got != "a\ufffd\"b\nc" {
 		t.Errorf("%q", got)
 	}
-	labels := all["spillway_input_troubles_total"].GetMetric()[0].GetLabel()
+	labels := all["spillway_input_peer_errors_total"].GetMetric()[0].GetLabel()
 	if labels[0].GetName() != "code" || labels[0].GetValue() != "peer-garbage" {
 		t.Error(labels)
 	}

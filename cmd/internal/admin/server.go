@@ -71,7 +71,7 @@ func (p *Plan) Listen(log *slog.Logger) (*Server, error) {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	err := p.security.Open(&credentials.Reports{
-		Trouble: func(err error) { codes.Credentials.Warn(log, "credentials", "url", p.shown, "error", err) },
+		Warn: func(err error) { codes.Credentials.Warn(log, "credentials", "url", p.shown, "error", err) },
 		Renewed: func(files []string) {
 			codes.Renewed.Info(log, "credentials renewed", "url", p.shown, "files", strings.Join(files, ", "))
 		},

@@ -89,7 +89,7 @@ type producer struct {
 // start makes the client.
 func (p *producer) start(s *settings, env *collector.OutputEnv, more ...kgo.Opt) error {
 	err := s.broker.Open(&credentials.Reports{
-		Trouble: func(err error) { codes.Credentials.Warn(env.Log, "credentials", "error", err) },
+		Warn: func(err error) { codes.Credentials.Warn(env.Log, "credentials", "error", err) },
 		Renewed: func(files []string) {
 			codes.Renewed.Info(env.Log, "credentials renewed", "files", strings.Join(files, ", "))
 		},

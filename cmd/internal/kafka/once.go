@@ -114,7 +114,7 @@ func (o *once) SubmitAt(token []byte, c *forward.Chunk, done func(collector.Resu
 		o.next = append(o.next, s)
 	}
 	if !o.open || o.isFullLocked() {
-		o.rouse()
+		o.notify()
 	}
 }
 
@@ -123,8 +123,8 @@ func (o *once) isFullLocked() bool {
 	return o.hurry || len(o.batch) >= max(o.env.Chunks/2, 1) || o.bytes >= max(o.env.Bytes/2, 1)
 }
 
-// rouse has the goroutine look.
-func (o *once) rouse() {
+// notify has the goroutine look.
+func (o *once) notify() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
@@ -345,7 +345,7 @@ func (o *once) Flush(ctx context.Context) error {
 	idle := make(chan struct{})
 	o.idle, o.hurry = append(o.idle, idle), true
 	o.mu.Unlock()
-	o.rouse()
+	o.notify()
 	select {
 	case <-idle:
 		return nil
@@ -363,7 +363,7 @@ const closeGrace = 300 * time.Millisecond
 func (o *once) Close(ctx context.Context) error {
 	o.ending.Do(func() {
 		o.shut.Store(true)
-		o.rouse()
+		o.notify()
 		o.stop()
 		go func() {
 			defer close(o.closed)

@@ -25,7 +25,7 @@ const maxReached = 100
 // reach is collector.OutputPlan's: the brokers answer, with TLS and login, each at the address that
 // the first one says; the topic is there, or may be made. None is made by that.
 func (s *settings) reach(ctx context.Context) error {
-	if err := s.broker.Open(&credentials.Reports{Trouble: func(error) {}, Renewed: func([]string) {}}); err != nil {
+	if err := s.broker.Open(&credentials.Reports{Warn: func(error) {}, Renewed: func([]string) {}}); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	var dials dialed

@@ -23,24 +23,24 @@ type oracle struct {
 	forward.Server
 	addr net.Addr
 
-	mu       sync.Mutex
-	numbers  map[uint64]int
-	ids      map[string]int
-	chunks   int
-	events   int
-	sizes    map[int]int // of time and record
-	tags     map[string]int
-	troubles []string
+	mu         sync.Mutex
+	numbers    map[uint64]int
+	ids        map[string]int
+	chunks     int
+	events     int
+	sizes      map[int]int // of time and record
+	tags       map[string]int
+	peerErrors []string
 }
 
 func newOracle(t testing.TB, setup func(*oracle)) *oracle {
 	t.Helper()
 	o := &oracle{numbers: map[uint64]int{}, ids: map[string]int{}, sizes: map[int]int{}, tags: map[string]int{}}
 	o.Handler = forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error { return o.keep(c) })
-	o.PeerError = func(trouble forward.PeerError) {
+	o.PeerError = func(err forward.PeerError) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.troubles = append(o.troubles, trouble.Error())
+		o.peerErrors = append(o.peerErrors, err.Error())
 	}
 	if setup != nil {
 		setup(o)
@@ -110,8 +110,8 @@ func (o *oracle) check(t *testing.T, events, messages int64, once bool) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.troubles) > 0 {
-		t.Errorf("the server had trouble: %q", o.troubles)
+	if len(o.peerErrors) > 0 {
+		t.Errorf("the server had err: %q", o.peerErrors)
 	}
 	if int64(o.events) != events {
 		t.Errorf("%d events arrived, %d were sent", o.events, events)

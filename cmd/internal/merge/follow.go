@@ -135,7 +135,7 @@ func (w *follower) read(f *input, now time.Time, latest *int64) error {
 		return w.lines(f, info, latest)
 	}
 	if f.end > f.at {
-		w.trouble(f.path, f.number+1, ErrUnfinish)
+		w.warn(f.path, f.number+1, ErrUnfinish)
 	}
 	w.begin(f.path, f.part.file, info)
 	f.part.file, f.follow = nil, false
@@ -158,7 +158,7 @@ func (w *follower) old(f *input, now time.Time, latest *int64) error {
 	}
 	info, err := f.moved()
 	if err != nil {
-		w.trouble(f.path, f.number+1, err)
+		w.warn(f.path, f.number+1, err)
 		f.follow = false
 		return nil
 	}
@@ -252,7 +252,7 @@ func (w *follower) seen(path string, info os.FileInfo) {
 	}
 	file, _, err := openRegular(path, info)
 	if err != nil {
-		w.trouble(path, 0, err)
+		w.warn(path, 0, err)
 		return
 	}
 	if len(w.files) > maxHeld {

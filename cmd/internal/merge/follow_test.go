@@ -58,7 +58,7 @@ func follow(t *testing.T, o Options, steps func(f *following)) *following {
 	f.put("app.3.gz", string(packed(t, 1, []byte(at(2, "second")))))
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		o.Trouble = func(path string, line int, err error) {
+		o.Warn = func(path string, line int, err error) {
 			f.told = append(f.told, fmt.Sprintf("%s:%d: %v", filepath.Base(path), line, err))
 		}
 		o.Follow = func() []string {
@@ -183,7 +183,7 @@ func TestFollowNew(t *testing.T) {
 
 	path := filepath.Join(f.dir, "none")
 	ctx, cancel := context.WithCancel(t.Context())
-	o := &Options{Trouble: func(string, int, error) { // it is not there yet
+	o := &Options{Warn: func(string, int, error) { // it is not there yet
 		f.put("none", at(1, "1"))
 	}}
 	o.Follow = func() []string { return []string{path} }
@@ -234,7 +234,7 @@ func TestFollowNumber(t *testing.T) {
 // TestFollowFails: a file that cannot be read for long is told once.
 func TestFollowFails(t *testing.T) {
 	told := 0
-	m := newMerge(&Options{Trouble: func(string, int, error) { told++ }}, 1)
+	m := newMerge(&Options{Warn: func(string, int, error) { told++ }}, 1)
 	w := &follower{merge: m}
 	path := put(t, t.TempDir(), 0, []byte(at(1, "1")))
 	info := regular(path)

@@ -65,7 +65,7 @@ func TestHeld(t *testing.T) {
 func TestDir(t *testing.T) {
 	dir := t.TempDir()
 	var told []string
-	o := &Options{Until: time.Unix(0, 9), Trouble: func(path string, line int, err error) {
+	o := &Options{Until: time.Unix(0, 9), Warn: func(path string, line int, err error) {
 		told = append(told, fmt.Sprintf("%v %d %v", path == dir, line, err))
 	}}
 	o.Dir = func(path string, yield Yield) error {

@@ -78,7 +78,7 @@ func (f *input) next() error {
 	return nil
 }
 
-// over says that what ended the reading is no trouble: the end, or what the next look at a file
+// over says that what ended the reading is no error: the end, or what the next look at a file
 // that is followed will find.
 func (f *input) over(err error) bool {
 	if err == io.EOF { //nolint:errorlint // a wrapped one is not the end of the file

@@ -35,8 +35,8 @@ type Options struct {
 	Dir func(path string, yield Yield) error
 	// Lines takes the lines in the place of Run's writer. Nil: they are written.
 	Lines Lines
-	// Trouble is told what cannot be read: a line of a file, or with line 0 a file. It may be nil.
-	Trouble func(path string, line int, err error)
+	// Warn is told what cannot be read: a line of a file, or with line 0 a file. It may be nil.
+	Warn func(path string, line int, err error)
 	// Progress is told now and then how many bytes were read, of files as they lie on disk and of
 	// temporary ones, and how many that will be as far as that is known. It may be nil.
 	Progress func(done, all int64)
@@ -86,7 +86,7 @@ type merge struct {
 }
 
 // Run writes the lines of files to w in the order of their times. The error is one of w, of the
-// temporary file, or ctx's; what is wrong with files is counted and goes to Trouble.
+// temporary file, or ctx's; what is wrong with files is counted and goes to Warn.
 func Run(ctx context.Context, w io.Writer, paths []string, o *Options) (Result, error) {
 	m := newMerge(o, len(paths))
 	m.out = bufio.NewWriterSize(w, 256<<10)
@@ -228,10 +228,10 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-func (m *merge) trouble(path string, line int, err error) {
+func (m *merge) warn(path string, line int, err error) {
 	m.Broken++
-	if m.Trouble != nil {
-		m.Trouble(path, line, err)
+	if m.Warn != nil {
+		m.Warn(path, line, err)
 	}
 }
 
@@ -271,7 +271,7 @@ func (m *merge) take(f *input) bool {
 		if err != nil && err != errLong { //nolint:errorlint // this one is never wrapped
 			failed := m.ended == nil && !f.over(err)
 			if failed && !f.failed { // a file that is followed is read again and again
-				m.trouble(f.path, f.number+1, err)
+				m.warn(f.path, f.number+1, err)
 			}
 			f.failed = failed
 			return false
@@ -286,7 +286,7 @@ func (m *merge) take(f *input) bool {
 			err = m.read(f)
 		}
 		if err != nil {
-			m.trouble(f.path, f.number, err)
+			m.warn(f.path, f.number, err)
 			continue
 		}
 		if f.wanted {
@@ -376,7 +376,7 @@ func (m *merge) progress() {
 func (m *merge) line(f *input) (line []byte, ok bool) {
 	var err error
 	if line, m.room, err = f.text(m.room); err != nil {
-		m.trouble(f.path, f.number, err)
+		m.warn(f.path, f.number, err)
 		return nil, false
 	}
 	return line, true

@@ -99,7 +99,7 @@ func TestSort(t *testing.T) {
 		}
 		o := &Options{
 			Slack: slack, Memory: []int{1 << 24, 1 << 16, 1 << 12}[r.IntN(3)],
-			Trouble: func(path string, line int, err error) { t.Error(path, line, err) },
+			Warn: func(path string, line int, err error) { t.Error(path, line, err) },
 		}
 		if r.IntN(2) == 0 {
 			o.Tag = "t1"
@@ -198,7 +198,7 @@ func TestBroken(t *testing.T) {
 	}
 	var told []string
 	var got strings.Builder
-	res, err := Run(t.Context(), &got, paths, &Options{Trouble: func(path string, line int, err error) {
+	res, err := Run(t.Context(), &got, paths, &Options{Warn: func(path string, line int, err error) {
 		told = append(told, fmt.Sprintf("%s:%d", filepath.Base(path), line))
 	}})
 	if err != nil {

@@ -41,7 +41,7 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 			f, info, err = openRegular(path, nil)
 		}
 		if err != nil {
-			m.trouble(path, 0, err)
+			m.warn(path, 0, err)
 			if m.Follow != nil && errors.Is(err, fs.ErrNotExist) {
 				m.Broken-- // it is read when it comes
 			}
@@ -86,7 +86,7 @@ func (m *merge) openDir(ctx context.Context, n int, path string) error {
 			return failed
 		}
 		if len(line) > MaxLine {
-			m.trouble(path, f.number, errLong)
+			m.warn(path, f.number, errLong)
 			return nil
 		}
 		if f.time, f.line = ns, line; !m.wanted(f) {
@@ -100,7 +100,7 @@ func (m *merge) openDir(ctx context.Context, n int, path string) error {
 		return failed
 	}
 	if err != nil {
-		m.trouble(path, 0, err)
+		m.warn(path, 0, err)
 	}
 	run, err := h.run()
 	if err == nil && run.part.size > run.part.at {

@@ -159,7 +159,7 @@ func FuzzFile(f *testing.F) {
 		}
 		for i := range got {
 			told := map[int]bool{}
-			m := newMerge(&Options{Trouble: func(_ string, line int, _ error) { told[line] = true }}, 1)
+			m := newMerge(&Options{Warn: func(_ string, line int, _ error) { told[line] = true }}, 1)
 			in := &input{from: bytes.NewReader(content), base: 64 << 10, finder: theFinder}
 			if i == 1 {
 				in.from = &pieces{bytes.NewReader(content), rand.New(rand.NewPCG(seed, 1))}

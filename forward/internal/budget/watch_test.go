@@ -14,11 +14,11 @@ func TestPatienceIsLearnt(t *testing.T) {
 	w.Begin(10 * time.Second)
 	var clock int64
 	// after counts time with a look each 10 ms, which cuts so many, and returns the patience.
-	after := func(d time.Duration, cut int, goOn bool) time.Duration {
+	after := func(d time.Duration, cut int, resume bool) time.Duration {
 		for range d / (10 * time.Millisecond) {
 			clock += int64(10 * time.Millisecond)
 			w.Look(10 * time.Millisecond)
-			if goOn {
+			if resume {
 				w.completed(w.patience.Load())
 			}
 			w.completed(w.patience.Load()/looks - 1) // that is no pause
@@ -27,10 +27,10 @@ func TestPatienceIsLearnt(t *testing.T) {
 		return time.Duration(w.patience.Load())
 	}
 	for _, step := range []struct {
-		d    time.Duration
-		cut  int
-		goOn bool
-		want time.Duration
+		d      time.Duration
+		cut    int
+		resume bool
+		want   time.Duration
 	}{
 		{500 * time.Millisecond, 5, false, time.Second},
 		{500 * time.Millisecond, 5, false, time.Second / 2},
@@ -43,7 +43,7 @@ func TestPatienceIsLearnt(t *testing.T) {
 		{3 * time.Second / 2, 0, false, time.Second / 5},
 		{10 * time.Second, 0, false, time.Second},
 	} {
-		if got := after(step.d, step.cut, step.goOn); got != step.want {
+		if got := after(step.d, step.cut, step.resume); got != step.want {
 			t.Errorf("after %+v: %v", step, got)
 		}
 	}

@@ -21,16 +21,16 @@ import (
 // new connection what was not acked: same order, same bytes. It stands for clients that are not
 // ours: random ids, no key of Spillway's.
 type Sender struct {
-	Name    string        // with which the names of its events begin
-	Addr    string        // host:port, or the path of a unix socket
-	Tag     string        // of all its chunks
-	Wild    bool          // see wildConnection
-	Pad     int           // the longest that a record has besides its name; 300 where it is 0
-	Pace    time.Duration // a wild one rests for up to that long between acks
-	Rand    *rand.Rand    // draws sizes, modes and pauses
-	Sent    []string      // names of all events ever sent
-	unacked []sending
-	Broken  int // connections that ended early
+	Name       string        // with which the names of its events begin
+	Addr       string        // host:port, or the path of a unix socket
+	Tag        string        // of all its chunks
+	Misbehaves bool          // see misbehavingConnection
+	Pad        int           // the longest that a record has besides its name; 300 where it is 0
+	Pace       time.Duration // a misbehaving one rests for up to that long between acks
+	Rand       *rand.Rand    // draws sizes, modes and pauses
+	Sent       []string      // names of all events ever sent
+	unacked    []sending
+	Broken     int // connections that ended early
 }
 
 // A sending is a chunk on its way.
@@ -46,8 +46,8 @@ const inFlight = 8
 func (s *Sender) Run(ctx context.Context, stop <-chan struct{}) error {
 	for {
 		connection := s.connection
-		if s.Wild {
-			connection = s.wildConnection
+		if s.Misbehaves {
+			connection = s.misbehavingConnection
 		}
 		err := connection(ctx, stop)
 		if err == nil {
@@ -115,7 +115,7 @@ func (s *Sender) fill(stop <-chan struct{}, write func(sending) error) (stopped 
 // ack reads the next ack; from a conn that is not nil only for so long.
 func (s *Sender) ack(conn net.Conn, acks *bufio.Reader) error {
 	if conn != nil {
-		if err := conn.SetReadDeadline(time.Now().Add(WildPatience)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(AckPatience)); err != nil {
 			return err
 		}
 	}

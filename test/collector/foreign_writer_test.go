@@ -15,9 +15,10 @@ import (
 
 // Files that others touch: not one foreign byte is lost, and no event.
 
-const foreign = "what a stranger wrote\nin two lines\n"
+const foreign = "what another program wrote\nin two lines\n"
 
-// TestStrangerBetween lets a stranger at the output file after a crash, before the start.
+// TestStrangerBetween lets another program write to the output file after a crash, before the
+// start.
 func TestStrangerBetween(t *testing.T) {
 	t.Parallel()
 	appendTo := func(text string) func(t *testing.T, file string) {
@@ -33,7 +34,7 @@ func TestStrangerBetween(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		act   func(t *testing.T, file string)
-		lost  bool // the stranger took events away itself
+		lost  bool // the other program took events away itself
 		bytes string
 	}{
 		{"appends", appendTo(foreign), false, foreign},
@@ -80,7 +81,7 @@ func TestStrangerBetween(t *testing.T) {
 					return err == nil && bytes.Contains(b, []byte(`"`+names[len(names)-1]+`"`))
 				})
 				if round == 0 {
-					// What is written after a stranger's bytes can only be recognised once it is
+					// What is written after foreign bytes can only be recognised once it is
 					// committed.
 					rig.Eventually(t, "all is committed", func() bool { return c.Behind(s) == 0 })
 					c.Kill()
@@ -90,7 +91,7 @@ func TestStrangerBetween(t *testing.T) {
 			}
 			all, own := readTogether(t, out)
 			if !strings.Contains(all, tt.bytes) {
-				t.Errorf("the stranger's bytes are gone")
+				t.Errorf("the foreign bytes are gone")
 			}
 			since := 0
 			if tt.lost {
@@ -104,7 +105,7 @@ func TestStrangerBetween(t *testing.T) {
 					t.Errorf("%s is not in the output as a line of its own", name)
 				}
 				// Events that were written but not yet committed when the collector died, and that
-				// the stranger made unrecognisable, may be there again.
+				// the other program made unrecognisable, may be there again.
 				if n > 1 && since+i >= 200 {
 					t.Errorf("%s is in the output %d times", name, n)
 				}
@@ -118,7 +119,7 @@ func TestStrangerBetween(t *testing.T) {
 	}
 }
 
-// TestStrangerMeanwhile lets a stranger at the output file while the collector runs.
+// TestStrangerMeanwhile lets another program write to the output file while the collector runs.
 func TestStrangerMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, out := rig.NewSetup(t)
@@ -161,7 +162,7 @@ func TestStrangerMeanwhile(t *testing.T) {
 	c.Stop()
 	all, own := readTogether(t, out)
 	if n := strings.Count(all, foreign); n != 2 {
-		t.Errorf("the stranger's bytes are there %d times, want 2", n)
+		t.Errorf("the foreign bytes are there %d times, want 2", n)
 	}
 	for _, name := range names {
 		if own[name] != 1 {

@@ -41,8 +41,8 @@ func scribble(t *testing.T, mem string, with func(b []byte)) {
 	}
 }
 
-// TestZeroedRing has a stranger zero a ring in which events lie that the mover has seen and not cut
-// yet, and others. None of them is called delivered, and none makes a chunk that is none.
+// TestZeroedRing has another program zero a ring in which events lie that the mover has seen and
+// not cut yet, and others. None of them is called delivered, and none makes a chunk that is none.
 func TestZeroedRing(t *testing.T) {
 	t.Parallel()
 	for _, ordered := range []bool{false, true} {
@@ -86,8 +86,8 @@ func wantHonest(t *testing.T, f *fixture, n uint64) {
 	}
 }
 
-// TestOneRecordOverwritten: where a stranger made one record into something else, that one is lost,
-// and all others are delivered in chunks of their own bytes.
+// TestOneRecordOverwritten: where another program made one record into something else, that one is
+// lost, and all others are delivered in chunks of their own bytes.
 func TestOneRecordOverwritten(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(payload []byte){
@@ -133,8 +133,8 @@ func TestOneRecordOverwritten(t *testing.T) {
 	}
 }
 
-// TestSuccessorOfAZeroedRing: what a dead process left and a stranger overwrote is counted, and not
-// called delivered.
+// TestSuccessorOfAZeroedRing: what a dead process left and another program overwrote is counted,
+// and not called delivered.
 func TestSuccessorOfAZeroedRing(t *testing.T) {
 	t.Parallel()
 	for _, ordered := range []bool{false, true} {
@@ -155,8 +155,8 @@ func TestSuccessorOfAZeroedRing(t *testing.T) {
 	}
 }
 
-// TestOverwrittenIsNotDelivered: a call that waits for an event which a stranger overwrote says
-// that it is lost, also when its ring failed by that.
+// TestOverwrittenIsNotDelivered: a call that waits for an event which another program overwrote
+// says that it is lost, also when its ring failed by that.
 func TestOverwrittenIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	mem := shmDir(t)

@@ -20,27 +20,27 @@ import (
 	"github.com/spillwaylog/spillway/test/internal/rig"
 )
 
-// Weather is a proxy between senders and a collector, in which connections fare badly. It changes
-// all the time, and each change cuts all connections: toxics stand before the first connection
-// comes, since toxiproxy may leave out bytes in the middle of a stream when one is taken away,
-// which no network does.
-type weather struct {
+// A flakyNetwork is a proxy between senders and a collector that delays, breaks and cuts
+// connections. It changes all the time, and each change cuts all connections: toxics stand before
+// the first connection comes, since toxiproxy may leave out bytes in the middle of a stream when
+// one is taken away, which no network does.
+type flakyNetwork struct {
 	addr     string // for the senders
 	upstream string
 	server   *toxiproxy.ApiServer
 	changes  atomic.Int64
 }
 
-func newWeather(t testing.TB, upstream string) *weather {
+func newFlakyNetwork(t testing.TB, upstream string) *flakyNetwork {
 	t.Helper()
-	return &weather{
+	return &flakyNetwork{
 		addr:     needs.Address(),
 		upstream: upstream,
 		server:   toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
 	}
 }
 
-func (w *weather) host() (string, int) {
+func (w *flakyNetwork) host() (string, int) {
 	host, text, _ := net.SplitHostPort(w.addr)
 	port, _ := strconv.Atoi(text)
 	return host, port
@@ -77,8 +77,9 @@ func randomToxic(r *rand.Rand, stream string) toxic {
 	return x
 }
 
-// blow changes the weather until ctx ends; then it is clear. It returns what stops the proxy.
-func (w *weather) blow(ctx context.Context, t testing.TB, r *rand.Rand) (stop func()) {
+// disturb changes the network until ctx ends; then nothing disturbs it. It returns what stops the
+// proxy.
+func (w *flakyNetwork) disturb(ctx context.Context, t testing.TB, r *rand.Rand) (stop func()) {
 	for {
 		var toxics []toxic
 		for _, stream := range []string{"upstream", "downstream"} { // one each way: two in a row race within toxiproxy
@@ -110,8 +111,8 @@ func (w *weather) blow(ctx context.Context, t testing.TB, r *rand.Rand) (stop fu
 }
 
 // open starts a proxy with toxics, nil if that failed.
-func (w *weather) open(t testing.TB, toxics []toxic) *toxiproxy.Proxy {
-	p := toxiproxy.NewProxy(w.server, "weather", w.addr, w.upstream)
+func (w *flakyNetwork) open(t testing.TB, toxics []toxic) *toxiproxy.Proxy {
+	p := toxiproxy.NewProxy(w.server, "flaky", w.addr, w.upstream)
 	for _, x := range toxics {
 		text, err := json.Marshal(x)
 		if err == nil {

@@ -20,7 +20,7 @@ type allowance struct {
 	out  int // messages that were left out since
 }
 
-// warnEvery is how often one input warns of one kind of trouble.
+// warnEvery is how often one input warns of one kind of error.
 const warnEvery = 10 * time.Second
 
 // take says whether a message may be written, and how many were left out before it.

@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// A wild sender does to its connections what bad networks and bad programs do: it resets them,
-// closes its half of them, goes away in the middle of a message, leaves acks unread for a while,
-// gives up waiting for one. What is not acked it sends again on a fresh one, as [Sender] does.
+// A misbehaving sender does to its connections what bad networks and bad programs do: it resets
+// them, closes its half of them, goes away in the middle of a message, leaves acks unread for a
+// while, gives up waiting for one. What is not acked it sends again on a fresh one, as [Sender]
+// does.
 
-// WildPatience is how long a wild sender waits for an ack.
-const WildPatience = 3 * time.Second
+// AckPatience is how long a sender waits for an ack.
+const AckPatience = 3 * time.Second
 
 var (
 	errTorn  = errors.New("gone in the middle of a message")
@@ -23,9 +24,9 @@ var (
 	errNext  = errors.New("all is acked on a half-closed connection")
 )
 
-// wildConnection is connection, wildly.
-func (s *Sender) wildConnection(ctx context.Context, stop <-chan struct{}) error {
-	d := net.Dialer{Timeout: WildPatience}
+// misbehavingConnection is connection, of a sender that misbehaves.
+func (s *Sender) misbehavingConnection(ctx context.Context, stop <-chan struct{}) error {
+	d := net.Dialer{Timeout: AckPatience}
 	nc, err := d.DialContext(ctx, s.network(), s.Addr)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func reset(conn net.Conn) {
 
 // put writes a chunk, or once in a while a part of it.
 func (s *Sender) put(conn net.Conn, c sending) error {
-	if err := conn.SetWriteDeadline(time.Now().Add(WildPatience)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(AckPatience)); err != nil {
 		return err
 	}
 	if s.Rand.IntN(200) == 0 {
