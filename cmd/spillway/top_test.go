@@ -60,7 +60,7 @@ func TestTopOnce(t *testing.T) {
 		`(?m)^OUTPUT +EVENTS/s +WAITING +BYTES +AGE +LETTERS  STATE$`,
 		`(?m)^all +[0-9,]+ +\d+ +\d+(\.\d)? [KM]?i?B +\d+s +0  works$`,
 		`(?m)^bus +0 +[1-9][0-9,]* +\d+(\.\d)? [KM]?i?B +\d+s +0  fails x\d+, in \d+s: dial tcp .* refused$`,
-		`(?m)^TROUBLES, the newest last\n\d\d:\d\d:\d\d \S*output.broken bus( x\d+)?: dial tcp .* refused .*behind=`,
+		`(?m)^MESSAGES, the newest last\n\d\d:\d\d:\d\d \S*output.broken bus( x\d+)?: dial tcp .* refused .*behind=`,
 	}
 	var got result
 	for limit := time.Now().Add(4 * time.Minute); time.Now().Before(limit); { // the output takes its time to fail
@@ -187,7 +187,7 @@ bus                  0       2,990  3.0 MiB    1m7s        2  fails x4, in 9s: r
 archive          1,000           0      0 B      0s        0  works
 old                  0           0      0 B      0s        0  removed, dropped 5
 
-TROUBLES, the newest last
+MESSAGES, the newest last
 DAY peer-garbage apps x30  peer=1.2.3.4:5
 DAY output broken bus: refused?]0;x?
 `
