@@ -159,10 +159,7 @@ type stderr struct {
 	hushed  int
 }
 
-const (
-	burst  = 10
-	prefix = "spillway: "
-)
+const burst = 10
 
 func (s *stderr) tell(err error) {
 	now := time.Now()

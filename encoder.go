@@ -159,16 +159,3 @@ func (c *core) replacedHead(b []byte, level slog.Level, msg string) (_ []byte, n
 	b, k := record.AppendAttr(b, c.replace(nil, slog.String(slog.MessageKey, msg)))
 	return b, n + k
 }
-
-// guarded keeps a panic of ReplaceAttr from the caller, and the value that was to be replaced from
-// the log.
-func guarded(replace func([]string, slog.Attr) slog.Attr) func([]string, slog.Attr) slog.Attr {
-	return func(groups []string, a slog.Attr) (out slog.Attr) {
-		defer func() {
-			if v := recover(); v != nil {
-				out = slog.String(a.Key, record.PanicText(v))
-			}
-		}()
-		return replace(groups, a)
-	}
-}

@@ -60,6 +60,9 @@ func tagError(tag string) error {
 	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTag, len(tag), forward.MaxTag)
 }
 
+// prefix is what errors and diagnostics begin with.
+const prefix = "spillway: "
+
 // A plain error names this package, and not those inside of it.
 type plain struct{ err error }
 

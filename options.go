@@ -21,6 +21,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/mover"
+	"github.com/spillwaylog/spillway/internal/record"
 )
 
 // Options says how a logger works. The zero value works, and so does nil. What belongs to the
@@ -321,4 +322,17 @@ func absolute(path string) string {
 		return abs
 	}
 	return path
+}
+
+// guarded keeps a panic of ReplaceAttr from the caller, and the value that was to be replaced from
+// the log.
+func guarded(replace func([]string, slog.Attr) slog.Attr) func([]string, slog.Attr) slog.Attr {
+	return func(groups []string, a slog.Attr) (out slog.Attr) {
+		defer func() {
+			if v := recover(); v != nil {
+				out = slog.String(a.Key, record.PanicText(v))
+			}
+		}()
+		return replace(groups, a)
+	}
 }

@@ -3,8 +3,8 @@
 package collector
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -105,16 +105,6 @@ func (b *backlogs) waited(at journal.Position) time.Duration {
 	return min(b.arrivals.age(now, at), now.Sub(b.opened))
 }
 
-// heldError says that senders wait for an output that is too far behind.
-type heldError struct{ output, most string }
-
-func (e *heldError) Error() string {
-	return fmt.Sprintf("%s is more than %s behind", e.output, e.most)
-}
-
-// Unwrap makes it a full journal, which is what senders wait for.
-func (e *heldError) Unwrap() error { return journal.ErrFull }
-
 // watchEvery is how often it is looked whether senders have to wait for an output.
 const watchEvery = 100 * time.Millisecond
 
@@ -178,4 +168,28 @@ func (b *backlogs) tell(pumps []*pump, last bool) {
 			p.told.hungAt = time.Time{}
 		}
 	}
+}
+
+// gaveUp reports what an output gave up.
+func (r *reporter) gaveUp(g *given) {
+	code, text := codes.OutputDrops, "output drops events"
+	if g.when == whenLetter {
+		code, text = codes.OutputLetters, "output makes events dead letters"
+	}
+	args := []any{
+		"output", g.output, "events", g.events, "since_start", g.all, "max_behind",
+		cmp.Or(g.most, "the journal"),
+	}
+	args = append(args, "behind", g.backlog.events, "behind_bytes", g.backlog.bytes, "behind_for",
+		g.backlog.age.Round(time.Second))
+	if leftOut, ok := r.take(code); ok {
+		code.Error(r.log, text, withLeftOut(leftOut, args...)...)
+	}
+}
+
+// given is what an output gave up since that was told last.
+type given struct {
+	output, when, most string
+	events, all        int64 // since then, and since the start
+	backlog            backlog
 }

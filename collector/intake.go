@@ -325,37 +325,3 @@ func (in *intake) spot() string {
 	}
 	return in.plan.spot
 }
-
-// inputStatsLocked is what came by the inputs that had a name.
-func (c *Collector) inputStatsLocked(a *account) InputStats {
-	s := InputStats{Name: a.name, URL: a.url, Counts: a.counts(), Removed: true} // first: see Collector.stats
-	r := a.past
-	s.Server = a.pastServer
-	for _, in := range slices.Concat(c.inputs, c.crew.leavers) {
-		if in.account != a {
-			continue
-		}
-		s.Removed = s.Removed && in.leaves.Load()
-		if in.endpoint != nil {
-			now := c.server.EndpointStats(in.endpoint)
-			s.Server.Add(&now)
-			s.Server.Memory = now.Memory
-		} else {
-			now := in.Stats()
-			r.add(&now)
-		}
-	}
-	s.count(&s.Server)
-	s.Bytes, s.Connections = int64(s.Server.Bytes)+r.Bytes, int64(s.Server.Connections)+r.Connections
-	s.Skipped += r.Skipped
-	s.Invalid += r.Invalid
-	s.Cut, s.Unparsed = r.Cut, r.Unparsed
-	s.Rings, s.Spills, s.Lost = r.Rings, r.Spills, r.Lost
-	s.Refused += r.Refused
-	oversize := a.oversize.Load()
-	s.Oversize += oversize
-	s.RefusedMessages += a.malformed.Load()
-	s.Chunks += a.arrived.chunks.Load()
-	s.In += a.arrived.events.Load() + r.Skipped + r.Invalid + r.Refused + oversize
-	return s
-}

@@ -81,45 +81,6 @@ func headEvent(sec int64, nsec uint32, head []byte, size int64, note string) []b
 	return msgpack.AppendBin(b, head)
 }
 
-// large returns a chunk without the entries that are too large, each of which it sets aside.
-func (s *sink) large(ctx context.Context, from origin, c *forward.Chunk) (*forward.Chunk, error) {
-	most := s.store.maxEvent
-	if most <= 0 || int64(len(c.Entries)) <= most {
-		return c, nil
-	}
-	left := *c
-	left.Entries = nil
-	if left.Sent = nil; c.Sent != nil {
-		left.Sent = &forward.Sent{Tag: c.Sent.Tag}
-	}
-	r := forward.ReadEntries(c.Entries)
-	for found := 0; ; {
-		e, ok := r.Next()
-		if !ok {
-			break
-		}
-		if int64(len(e.Raw)) <= most {
-			left.Entries = append(left.Entries, e.Raw...)
-			continue
-		}
-		left.Events--
-		err := s.store.setAsideFrom(ctx, s.account, from,
-			&forward.LargeEvent{
-				Chunk: c, Index: found, Entry: e.Raw, Size: int64(len(e.Raw)), Sec: e.Sec,
-				Nsec: e.Nsec,
-			})
-		if err != nil {
-			return nil, err
-		}
-		s.account.oversize.Add(1)
-		found++
-	}
-	if left.Events == c.Events {
-		return c, nil
-	}
-	return &left, nil
-}
-
 // headOnly cuts what is refused and too long for a letter. That the entries of a record are many is
 // no reason to leave some out: only one that is not compressed can be so long.
 func headOnly(r *follow.Refused) {

@@ -64,10 +64,6 @@ var (
 	ErrLeft = output.ErrLeft
 )
 
-// OutputKind understands the URL of an output. It touches nothing yet, so that a mistake in one
-// URL is told before anything is opened.
-type OutputKind func(u *URL, p *Params) (*OutputPlan, error)
-
 // An OutputPlan is the URL of an output of another package that was understood.
 type OutputPlan struct {
 	// Open opens the output, each time that it has to be opened. That fails for now, and the
@@ -82,6 +78,10 @@ type OutputPlan struct {
 	// get less: its share of a quarter of Config.Memory, see OutputEnv.
 	Bytes int64
 }
+
+// OutputKind understands the URL of an output. It touches nothing yet, so that a mistake in one
+// URL is told before anything is opened.
+type OutputKind func(u *URL, p *Params) (*OutputPlan, error)
 
 // OutputEnv is what an output gets from the collector.
 type OutputEnv struct {

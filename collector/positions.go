@@ -334,19 +334,3 @@ func parsePositions(state []byte) (map[string][]byte, error) {
 	}
 	return stored, nil
 }
-
-// header reads an array's or map's header of a known length.
-func header(b []byte, kind msgpack.Kind, length int) (n int, ok bool) {
-	t, n, err := msgpack.ReadToken(b)
-	return n, err == nil && t.Kind == kind && t.Len == length
-}
-
-// pair reads two values of bytes.
-func pair(b []byte) (key, value []byte, n int, ok bool) {
-	key, _, n, err := msgpack.ReadBytes(b)
-	if err != nil {
-		return nil, nil, 0, false
-	}
-	value, _, k, err := msgpack.ReadBytes(b[n:])
-	return key, value, n + k, err == nil
-}

@@ -15,6 +15,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/await"
@@ -416,4 +418,20 @@ func (f *repeatsFile) add(write func(io.Writer) (int64, error)) error {
 		f.size += n
 	}
 	return err
+}
+
+// syncDir makes a rename durable.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" { // which cannot sync a directory
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil // a file system that keeps directories in order itself
+	}
+	return errors.Join(err, d.Close())
 }

@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/spillwaylog/spillway/journal"
@@ -42,22 +39,6 @@ func (f *repeatsFile) run(ctx context.Context, j *journal.Journal, report func(e
 			report(f.later(err))
 		}
 	}
-}
-
-// syncDir makes a rename durable.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // which cannot sync a directory
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		err = nil // a file system that keeps directories in order itself
-	}
-	return errors.Join(err, d.Close())
 }
 
 func (f *repeatsFile) close() error {

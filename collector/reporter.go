@@ -3,7 +3,6 @@
 package collector
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -116,30 +115,6 @@ func (r *reporter) failure(code codes.Code, text string, f Failure, args ...any)
 	if leftOut, ok := r.take(code); ok {
 		args = append(args, "error", f.Err, "since", f.Since.UTC().Format(time.RFC3339), "tries", f.Tries,
 			"next_try_in", f.Pause)
-		code.Error(r.log, text, withLeftOut(leftOut, args...)...)
-	}
-}
-
-// given is what an output gave up since that was told last.
-type given struct {
-	output, when, most string
-	events, all        int64 // since then, and since the start
-	backlog            backlog
-}
-
-// gaveUp reports what an output gave up.
-func (r *reporter) gaveUp(g *given) {
-	code, text := codes.OutputDrops, "output drops events"
-	if g.when == whenLetter {
-		code, text = codes.OutputLetters, "output makes events dead letters"
-	}
-	args := []any{
-		"output", g.output, "events", g.events, "since_start", g.all, "max_behind",
-		cmp.Or(g.most, "the journal"),
-	}
-	args = append(args, "behind", g.backlog.events, "behind_bytes", g.backlog.bytes, "behind_for",
-		g.backlog.age.Round(time.Second))
-	if leftOut, ok := r.take(code); ok {
 		code.Error(r.log, text, withLeftOut(leftOut, args...)...)
 	}
 }

@@ -113,6 +113,45 @@ func (s *sink) synced(ctx context.Context) error {
 	return cause(ctx, s.store.sync(ctx, s.store.journal.Stats().Written))
 }
 
+// large returns a chunk without the entries that are too large, each of which it sets aside.
+func (s *sink) large(ctx context.Context, from origin, c *forward.Chunk) (*forward.Chunk, error) {
+	most := s.store.maxEvent
+	if most <= 0 || int64(len(c.Entries)) <= most {
+		return c, nil
+	}
+	left := *c
+	left.Entries = nil
+	if left.Sent = nil; c.Sent != nil {
+		left.Sent = &forward.Sent{Tag: c.Sent.Tag}
+	}
+	r := forward.ReadEntries(c.Entries)
+	for found := 0; ; {
+		e, ok := r.Next()
+		if !ok {
+			break
+		}
+		if int64(len(e.Raw)) <= most {
+			left.Entries = append(left.Entries, e.Raw...)
+			continue
+		}
+		left.Events--
+		err := s.store.setAsideFrom(ctx, s.account, from,
+			&forward.LargeEvent{
+				Chunk: c, Index: found, Entry: e.Raw, Size: int64(len(e.Raw)), Sec: e.Sec,
+				Nsec: e.Nsec,
+			})
+		if err != nil {
+			return nil, err
+		}
+		s.account.oversize.Add(1)
+		found++
+	}
+	if left.Events == c.Events {
+		return c, nil
+	}
+	return &left, nil
+}
+
 // join makes one chunk of those with the same tag that follow one another, up to a size. The
 // records of a group reach the disk one after another, so a crash may leave the first of them
 // without the position; one record is there or not. Chunks with ids stay: those that come again are

@@ -5,6 +5,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -433,3 +434,13 @@ func (s *singleEventSenders) observe(chunks []*forward.Chunk, peer, input string
 		codes.SinglesSynced.Warn(r.log, "a sender waits for an ack after every event; each costs a disk sync: send several in one chunk, keep several in flight, or serve with --ack journaled", "peer", peer, "input", input)
 	}
 }
+
+// heldError says that senders wait for an output that is too far behind.
+type heldError struct{ output, most string }
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("%s is more than %s behind", e.output, e.most)
+}
+
+// Unwrap makes it a full journal, which is what senders wait for.
+func (e *heldError) Unwrap() error { return journal.ErrFull }

@@ -96,6 +96,26 @@ type ServerStats struct {
 	_             [0]func()              // not comparable: fields will come
 }
 
+// Add adds the counts of other connections. Memory is that of all endpoints, and stays.
+func (st *ServerStats) Add(o *ServerStats) {
+	st.Accepted += o.Accepted
+	st.Connections += o.Connections
+	st.Bytes += o.Bytes
+	st.Messages += o.Messages
+	st.Chunks += o.Chunks
+	st.Events += o.Events
+	st.Invalid += o.Invalid
+	st.Skipped += o.Skipped
+	st.Large += o.Large
+	st.Ignored += o.Ignored
+	st.Refused += o.Refused
+	st.RefusedEvents += o.RefusedEvents
+	st.Acks += o.Acks
+	for k := range o.PeerErrors {
+		st.PeerErrors[k] += o.PeerErrors[k]
+	}
+}
+
 func (c *counters) addTo(st *ServerStats) {
 	st.Accepted += c.accepted.Load()
 	st.Bytes += c.bytes.Load()

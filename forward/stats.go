@@ -27,23 +27,3 @@ func (s *Server) Retire(e *Endpoint) ServerStats {
 	s.forget(e)
 	return st
 }
-
-// Add adds the counts of other connections. Memory is that of all endpoints, and stays.
-func (st *ServerStats) Add(o *ServerStats) {
-	st.Accepted += o.Accepted
-	st.Connections += o.Connections
-	st.Bytes += o.Bytes
-	st.Messages += o.Messages
-	st.Chunks += o.Chunks
-	st.Events += o.Events
-	st.Invalid += o.Invalid
-	st.Skipped += o.Skipped
-	st.Large += o.Large
-	st.Ignored += o.Ignored
-	st.Refused += o.Refused
-	st.RefusedEvents += o.RefusedEvents
-	st.Acks += o.Acks
-	for k := range o.PeerErrors {
-		st.PeerErrors[k] += o.PeerErrors[k]
-	}
-}

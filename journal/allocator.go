@@ -51,14 +51,6 @@ func (a *allocator) noRoomLocked(size int64) error {
 	return nil
 }
 
-// A job is one thing that the allocator does: what it takes for that is taken already. work runs
-// without the lock, and settle then with it: it is told what work returned, and returns whether the
-// job failed.
-type job struct {
-	work   func() error
-	settle func(error) error
-}
-
 // runAllocator is the journal's goroutine that prepares segments before they are needed, so that
 // neither creating files nor a full disk is ever met while writing, and recycles those that all
 // cursors have passed.

@@ -152,20 +152,6 @@ func (r *textReader) key(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// prefixed writes a header at start, where there is room of some bytes for it, and moves what
-// follows if that is not enough, or too much.
-func prefixed(b []byte, start, room int, header []byte) []byte {
-	if more := len(header) - room; more > 0 {
-		b = append(b, header[:more]...) // any bytes
-		copy(b[start+len(header):], b[start+room:])
-	} else if more < 0 {
-		copy(b[start+len(header):], b[start+room:])
-		b = b[:len(b)+more]
-	}
-	copy(b[start:], header)
-	return b
-}
-
 const (
 	each = 0x0101010101010101
 	high = 0x80 * each

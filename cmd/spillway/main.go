@@ -22,7 +22,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -59,12 +58,6 @@ type cli struct {
 	Version    versionCmd    `cmd:"" help:"Print version, commit, Go and platform."`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print what the command version prints."`
-}
-
-// streams are the standard ones, so that tests can have others.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
 }
 
 func main() {

@@ -53,13 +53,6 @@ func (s *sharer) openLatch(f *file) error {
 	return nil
 }
 
-func (f *file) closeLatch() {
-	if f.latch != nil {
-		f.latch.file.Close()
-		f.latch = nil
-	}
-}
-
 // appendAlone writes a batch under the lock.
 func (s *sharer) appendAlone(f *file) error {
 	return s.alone(f, func(l *latch) error {

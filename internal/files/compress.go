@@ -13,12 +13,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-var (
-	errStopped = errors.New("stopped")
-	errBusy    = errors.New("in use")
-	errGone    = errors.New("not there any more")
-)
-
 // compress replaces a file by its compressed form, as Rotation.Compress says. The compressed one
 // has its name only when it is complete and on disk, and the plain one is removed after that; so
 // whatever is left by a process that was killed, one of both is whole. A form of another kind of

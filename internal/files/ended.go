@@ -36,14 +36,6 @@ import (
 // The names are listed before the processes are looked at: a process that begins later has a lock
 // before it writes, and looks then whether the file is still at its path.
 
-// A Process has files that others leave alone: it may write them, or its successor may look for
-// lines.
-type Process struct {
-	PID  int
-	Made time.Time // before its first line that may be looked for; zero: none is where the path leads
-	Dead bool      // surely, though another process may have its id
-}
-
 // present is which processes there are, and what dead ones left.
 type present struct {
 	alive   map[int]bool // those that were asked for
@@ -309,18 +301,4 @@ func (r *rotated) remove() error {
 		}
 	}
 	return r.removeForms()
-}
-
-// removeForms deletes names, never what a link leads to.
-func (r *rotated) removeForms() error {
-	var errs []error
-	for form, there := range r.forms {
-		if !there {
-			continue
-		}
-		if err := os.Remove(r.path + endings[form]); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -397,3 +397,8 @@ func (m *family) tidy(path string) {
 		}
 	}
 }
+
+// tends reports whether something is done with files of a pattern that nobody writes.
+func (o *Options) tends(p *pattern) bool {
+	return o.Rotation.tends() && (o.Rotation.on() || p.gathers(o.Shared) != placeholderSet{})
+}

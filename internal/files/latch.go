@@ -250,3 +250,10 @@ func (l *latch) batch() ([]byte, error) {
 	}
 	return b, nil
 }
+
+func (f *file) closeLatch() {
+	if f.latch != nil {
+		f.latch.file.Close()
+		f.latch = nil
+	}
+}

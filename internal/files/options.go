@@ -64,11 +64,6 @@ type Options struct {
 	self   *identity // of tests
 }
 
-// tends reports whether something is done with files of a pattern that nobody writes.
-func (o *Options) tends(p *pattern) bool {
-	return o.Rotation.tends() && (o.Rotation.on() || p.gathers(o.Shared) != placeholderSet{})
-}
-
 // What can be wrong.
 var (
 	ErrClosed = errors.New("files: set is closed")
@@ -79,6 +74,12 @@ var (
 	// forgets the bytes, so that a Set stays failed after it: close it, open another with the state
 	// and the position last committed, and append again from there.
 	ErrSync = errors.New("files: sync failed")
+)
+
+var (
+	errStopped = errors.New("stopped")
+	errBusy    = errors.New("in use")
+	errGone    = errors.New("not there any more")
 )
 
 // kernel is the seam where tests put failures.
@@ -154,4 +155,26 @@ func (o *Options) resolved() (Options, error) {
 		r.self = &identity{host: host, pid: fmt.Sprint(os.Getpid())}
 	}
 	return r, nil
+}
+
+// Sharing says how a Set writes files that other processes write, too. All of them have to do it in
+// the same way.
+type Sharing uint8
+
+const (
+	// Unshared is a Set's own file: lines are found again by comparing what follows a length.
+	Unshared Sharing = iota
+	// SharedAppend writes batches of whole lines, each with one append. A kill within a write
+	// leaves a part of a batch, and the batch comes again.
+	SharedAppend
+	// SharedLock writes them under a lock, which also completes what a kill left. See latch.
+	SharedLock
+)
+
+// A Process has files that others leave alone: it may write them, or its successor may look for
+// lines.
+type Process struct {
+	PID  int
+	Made time.Time // before its first line that may be looked for; zero: none is where the path leads
+	Dead bool      // surely, though another process may have its id
 }

@@ -208,3 +208,17 @@ func rotatedAs(path string, inode uint64) (name string, size int64) {
 	}
 	return "", 0
 }
+
+// removeForms deletes names, never what a link leads to.
+func (r *rotated) removeForms() error {
+	var errs []error
+	for form, there := range r.forms {
+		if !there {
+			continue
+		}
+		if err := os.Remove(r.path + endings[form]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -12,20 +12,6 @@ import (
 	"github.com/spillwaylog/spillway/internal/codes"
 )
 
-// Sharing says how a Set writes files that other processes write, too. All of them have to do it in
-// the same way.
-type Sharing uint8
-
-const (
-	// Unshared is a Set's own file: lines are found again by comparing what follows a length.
-	Unshared Sharing = iota
-	// SharedAppend writes batches of whole lines, each with one append. A kill within a write
-	// leaves a part of a batch, and the batch comes again.
-	SharedAppend
-	// SharedLock writes them under a lock, which also completes what a kill left. See latch.
-	SharedLock
-)
-
 // CanLock says whether there is SharedLock on this system.
 const CanLock = canWait
 

@@ -48,6 +48,7 @@ type Follower struct {
 // New returns a follower that begins where its reader stands.
 func New(c *Config) *Follower {
 	g := newGround(c)
+	g.recall()
 	sieve := &sieve{ground: g}
 	care, opened, flights := &care{ground: g}, &opened{ground: g, sieve: sieve}, &flights{ground: g}
 	splitter := newSplitter(g, opened)

@@ -75,7 +75,6 @@ func newGround(c *Config) *ground {
 	g.start, _ = g.cfg.Reader.Committed()
 	g.committed = g.start
 	g.rewind(g.start)
-	g.recall()
 	return g
 }
 

@@ -22,6 +22,11 @@ const (
 // text names the process.
 var ErrLocked = journal.ErrLocked
 
+const (
+	defaultMaxBytes = 256 << 20
+	minMaxBytes     = 256 << 10 // package journal takes no less
+)
+
 // A box is an open directory of letters. It is not for several goroutines at once, its journal is.
 type box struct {
 	journal *journal.Journal
@@ -85,4 +90,34 @@ func (b *box) passTo(p journal.Position, keys []key) error {
 
 func (b *box) close() error {
 	return errors.Join(b.reader.Close(), b.journal.Close())
+}
+
+// Options of Open. The zero value, and nil, are the defaults.
+type Options struct {
+	// MaxBytes bounds the files (default 256 MiB, at least 256 KiB).
+	MaxBytes int64
+	// DropOldest makes room for a letter by giving up the oldest ones, instead of refusing it.
+	DropOldest bool
+	// Report is told what goes wrong besides errors that are returned, and what is dropped
+	// (DroppedError). It must not block, nor call the store.
+	Report func(error)
+
+	fs journal.FS // of tests
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.MaxBytes == 0 {
+		r.MaxBytes = defaultMaxBytes
+	}
+	if r.MaxBytes < minMaxBytes {
+		return r, fmt.Errorf("letters: MaxBytes %d is below %d", r.MaxBytes, minMaxBytes)
+	}
+	if r.Report == nil {
+		r.Report = func(error) {}
+	}
+	return r, nil
 }

@@ -82,3 +82,6 @@ func (l *Listing) each(yield func(*Entry) bool) error {
 		return yield(&e)
 	})
 }
+
+// Dir is the name of the letters' directory in a data directory.
+const Dir = "letters"

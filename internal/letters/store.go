@@ -16,9 +16,6 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// Dir is the name of the letters' directory in a data directory.
-const Dir = "letters"
-
 var (
 	// ErrFull says that the store has no room. What it has taken stays.
 	ErrFull = errors.New("letters: full")
@@ -27,41 +24,9 @@ var (
 )
 
 const (
-	defaultMaxBytes = 256 << 20
-	minMaxBytes     = 256 << 10 // package journal takes no less
-	maxKnown        = 128 << 10 // letters that are compared with what is put
-	maxReason       = 4 << 10   // bytes
+	maxKnown  = 128 << 10 // letters that are compared with what is put
+	maxReason = 4 << 10   // bytes
 )
-
-// Options of Open. The zero value, and nil, are the defaults.
-type Options struct {
-	// MaxBytes bounds the files (default 256 MiB, at least 256 KiB).
-	MaxBytes int64
-	// DropOldest makes room for a letter by giving up the oldest ones, instead of refusing it.
-	DropOldest bool
-	// Report is told what goes wrong besides errors that are returned, and what is dropped
-	// (DroppedError). It must not block, nor call the store.
-	Report func(error)
-
-	fs journal.FS // of tests
-}
-
-func (o *Options) withDefaults() (Options, error) {
-	var r Options
-	if o != nil {
-		r = *o
-	}
-	if r.MaxBytes == 0 {
-		r.MaxBytes = defaultMaxBytes
-	}
-	if r.MaxBytes < minMaxBytes {
-		return r, fmt.Errorf("letters: MaxBytes %d is below %d", r.MaxBytes, minMaxBytes)
-	}
-	if r.Report == nil {
-		r.Report = func(error) {}
-	}
-	return r, nil
-}
 
 // DroppedError tells Report that the oldest letters were given up for new ones.
 type DroppedError struct{ Letters, Events int64 }

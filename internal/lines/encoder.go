@@ -166,27 +166,3 @@ func appendBase64(dst, b []byte) []byte {
 	dst = base64.StdEncoding.AppendEncode(dst, b)
 	return append(dst, '"')
 }
-
-// putNanos writes nine digits.
-func putNanos(dst []byte, n uint32) {
-	_ = dst[8]
-	high, low := n/10000, n%10000 // five digits and four
-	first, a, b := high/10000, high%10000/100, high%100
-	c, d := low/100, low%100
-	dst[0] = byte('0' + first)
-	dst[1], dst[2] = twoDigits[2*a], twoDigits[2*a+1]
-	dst[3], dst[4] = twoDigits[2*b], twoDigits[2*b+1]
-	dst[5], dst[6] = twoDigits[2*c], twoDigits[2*c+1]
-	dst[7], dst[8] = twoDigits[2*d], twoDigits[2*d+1]
-}
-
-const twoDigits = "00010203040506070809" +
-	"10111213141516171819" +
-	"20212223242526272829" +
-	"30313233343536373839" +
-	"40414243444546474849" +
-	"50515253545556575859" +
-	"60616263646566676869" +
-	"70717273747576777879" +
-	"80818283848586878889" +
-	"90919293949596979899"

@@ -373,3 +373,12 @@ func (sp *backlog) keep(p journal.Position, state []byte) error {
 		return fmt.Errorf("%s: the disk hangs", sp.Dir)
 	}
 }
+
+// How soon the disk is tried again: an error may be over soon; what lasts is no room.
+const (
+	againSoon  = 100 * time.Millisecond
+	againAfter = time.Second
+)
+
+// remindEvery is how often it is told that nothing can be spilled, or read, for one reason.
+const remindEvery = time.Minute

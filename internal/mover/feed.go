@@ -124,3 +124,5 @@ func (s *feed) through(h uint64) bool {
 
 // sent says that nothing more is to be cut.
 func (s *feed) sent() bool { return s.Over() }
+
+const idLen = window.IDLen

@@ -11,8 +11,6 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-const idLen = window.IDLen
-
 // A flight is a chunk from the cut to what becomes of it. It comes from a ring (feed), or from a
 // spill (from, with seq its entry). One of a ring may be in a spill as well (inSpill, with seq its
 // entry), or may get there yet (inJob).

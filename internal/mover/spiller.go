@@ -45,15 +45,6 @@ type spiller struct {
 
 const maxWriting = 1 // windows with the disk's goroutine: what one was refused must come before the next
 
-// How soon the disk is tried again: an error may be over soon; what lasts is no room.
-const (
-	againSoon  = 100 * time.Millisecond
-	againAfter = time.Second
-)
-
-// remindEvery is how often it is told that nothing can be spilled, or read, for one reason.
-const remindEvery = time.Minute
-
 // circumstances are those that cost nothing to see.
 func (s *spiller) circumstances() circumstances {
 	return circumstances{

@@ -70,19 +70,6 @@ func tell(out io.Writer, name string, end <-chan struct{}) {
 	}
 }
 
-// say writes, and gives up when nobody reads: a test waits for no terminal.
-func say(out io.Writer, text string) {
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		_, _ = io.WriteString(out, text) //nolint:errcheck // there is nobody else to tell
-	}()
-	select {
-	case <-written:
-	case <-time.After(time.Second):
-	}
-}
-
 // packageOf is the path of a function's package, without that of the module.
 func packageOf(function string) string {
 	base := path.Base(function)

@@ -333,3 +333,13 @@ func absolute(path string) string {
 	}
 	return path
 }
+
+// Reach looks whether the output works now: whether each server can be connected to, with its TLS
+// and login, or the files can be written. It sends nothing, and leaves nothing behind. Its error is
+// all that is wrong.
+func (p *Plan) Reach(ctx context.Context) error {
+	if p.reach == nil {
+		return nil
+	}
+	return p.reach(ctx)
+}

@@ -421,3 +421,15 @@ func (q *sinkQueue) back(c *forward.Chunk, err error) {
 	}
 	q.wakeWriter()
 }
+
+// acquire takes the lease. It reports false if it cannot be had any more.
+func (q *sinkQueue) acquire() bool {
+	q.lease <- struct{}{}
+	if q.gone.Load() {
+		q.give()
+		return false
+	}
+	return true
+}
+
+func (q *sinkQueue) give() { <-q.lease }

@@ -9,18 +9,6 @@ import (
 	"time"
 )
 
-// acquire takes the lease. It reports false if it cannot be had any more.
-func (q *sinkQueue) acquire() bool {
-	q.lease <- struct{}{}
-	if q.gone.Load() {
-		q.give()
-		return false
-	}
-	return true
-}
-
-func (q *sinkQueue) give() { <-q.lease }
-
 // grace is how long Close waits for the lease when its time is up: nobody has it for long.
 const grace = time.Second
 

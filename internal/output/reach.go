@@ -12,16 +12,6 @@ import (
 	"github.com/spillwaylog/spillway/internal/credentials"
 )
 
-// Reach looks whether the output works now: whether each server can be connected to, with its TLS
-// and login, or the files can be written. It sends nothing, and leaves nothing behind. Its error is
-// all that is wrong.
-func (p *Plan) Reach(ctx context.Context) error {
-	if p.reach == nil {
-		return nil
-	}
-	return p.reach(ctx)
-}
-
 // reachHosts connects to all hosts.
 func (c *ForwardConfig) reachHosts(ctx context.Context, secrets *credentials.Client) error {
 	if err := secrets.Open(&credentials.Reports{Warn: func(error) {}}); err != nil {

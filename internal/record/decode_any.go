@@ -4,9 +4,12 @@ package record
 
 import (
 	"math"
+	"reflect"
 
 	"github.com/spillwaylog/spillway/msgpack"
 )
+
+var mapType = reflect.TypeFor[map[string]any]()
 
 // any decodes without a type to go by: nil, bool, int64, uint64 where an int64 is too small,
 // float64, string, []byte, time.Time, []any and map[string]any.

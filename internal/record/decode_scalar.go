@@ -13,10 +13,7 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-var (
-	mapType    = reflect.TypeFor[map[string]any]()
-	numberType = reflect.TypeFor[json.Number]()
-)
+var numberType = reflect.TypeFor[json.Number]()
 
 // scalar stores a bool or a number.
 func (d *decoder) scalar(t msgpack.Token, v reflect.Value) {

@@ -15,9 +15,6 @@ const (
 	maxFound = 1 << 19
 	// maxSpills are open at once. Loggers of one name make no more with the default of MaxDisk.
 	maxSpills = 256
-	// maxFile is how long a segment may be, and so a record. A logger's has 4 MiB, or one event,
-	// which has a quarter of its ring at most.
-	maxFile = 128 << 20
 )
 
 var errGaveUp = errors.New("there is no more time")

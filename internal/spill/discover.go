@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -211,40 +210,6 @@ func (f *Folder) finish(name string) {
 	if err == nil && in.Remove(emptyFile) == nil {
 		_ = f.in.RemoveDir(name) // else it is another one by now
 	}
-}
-
-// clear removes a folder in which nothing matters. The journal in it is closed: it prepares
-// segments by path, and would put one into a new spill of this name. The lock keeps others from
-// opening one here. The folder is renamed before anything in it is removed: at no moment has a
-// folder of this name lost a part.
-func (f *Folder) clear(dir string) {
-	lock, err := journal.Lock(dir)
-	if err != nil {
-		return
-	}
-	defer lock.Close()
-	if _, err := f.readOwner(dir); !errors.Is(err, fs.ErrNotExist) {
-		return // it was made meanwhile
-	}
-	if kept, err := os.ReadDir(filepath.Join(dir, quarantine)); err == nil && len(kept) > 0 {
-		return // it must be looked at
-	}
-	if runtime.GOOS == "windows" {
-		_ = lock.Close() // there a folder with an open file in it cannot be renamed
-	}
-	if f.rename(dir, dir+goneSuffix) == nil {
-		_ = os.RemoveAll(dir + goneSuffix) // else the next Discover does
-	}
-}
-
-// rename gives a folder a name that may be left from a removal that a kill cut short.
-func (f *Folder) rename(dir, name string) error {
-	err := os.Rename(dir, name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	_ = os.RemoveAll(name) // the error of the second try is what counts
-	return os.Rename(dir, name)
 }
 
 // named says that freshName or a ring could have given a folder its name, in a process of our name.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -117,20 +118,6 @@ func (f *Folder) freshName() string {
 	return fmt.Sprintf("%s.%d.%s", cleanName(f.opt.Name), os.Getpid(), hex.EncodeToString(b[:]))
 }
 
-// spillOf takes the name of a spill's folder apart, which freshName or a ring has given: whose it
-// is. false: it is none.
-func spillOf(folder string) (name string, ok bool) {
-	rest, id := cutLast(folder)
-	name, pid := cutLast(rest)
-	return name, name != "" && pid != "" && strings.Trim(pid, "0123456789") == "" && len(id) == 16 &&
-		strings.Trim(id, "0123456789abcdef") == ""
-}
-
-func cutLast(s string) (before, after string) {
-	i := max(strings.LastIndexByte(s, '.'), 0)
-	return s[:i], strings.TrimPrefix(s[i:], ".")
-}
-
 // Make makes a spill for this process. Where it has a ring in shared memory, at the path ring, the
 // folders of both have one name: the successor of one looks for the other. made is the age by which
 // successors ship spills.
@@ -222,6 +209,10 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 // segment is how many bytes a spill grows by.
 func (f *Folder) segment() int64 { return min(segmentBytes, f.opt.MaxDisk/8) }
 
+// maxFile is how long a segment may be, and so a record. A logger's has 4 MiB, or one event, which
+// has a quarter of its ring at most.
+const maxFile = 128 << 20
+
 // open opens the journal in sp.Dir and its reader. What others take now does not bound the journal:
 // they come and go, and budget looks at them.
 func (f *Folder) open(sp *Spill) error {
@@ -304,4 +295,38 @@ func (f *Folder) Unusable() error {
 		break
 	}
 	return nil
+}
+
+// clear removes a folder in which nothing matters. The journal in it is closed: it prepares
+// segments by path, and would put one into a new spill of this name. The lock keeps others from
+// opening one here. The folder is renamed before anything in it is removed: at no moment has a
+// folder of this name lost a part.
+func (f *Folder) clear(dir string) {
+	lock, err := journal.Lock(dir)
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	if _, err := f.readOwner(dir); !errors.Is(err, fs.ErrNotExist) {
+		return // it was made meanwhile
+	}
+	if kept, err := os.ReadDir(filepath.Join(dir, quarantine)); err == nil && len(kept) > 0 {
+		return // it must be looked at
+	}
+	if runtime.GOOS == "windows" {
+		_ = lock.Close() // there a folder with an open file in it cannot be renamed
+	}
+	if f.rename(dir, dir+goneSuffix) == nil {
+		_ = os.RemoveAll(dir + goneSuffix) // else the next Discover does
+	}
+}
+
+// rename gives a folder a name that may be left from a removal that a kill cut short.
+func (f *Folder) rename(dir, name string) error {
+	err := os.Rename(dir, name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_ = os.RemoveAll(name) // the error of the second try is what counts
+	return os.Rename(dir, name)
 }

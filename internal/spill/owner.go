@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -93,4 +94,18 @@ func Owners(dir string) (all []Owner, err error) {
 		}
 	}
 	return all, nil
+}
+
+// spillOf takes the name of a spill's folder apart, which freshName or a ring has given: whose it
+// is. false: it is none.
+func spillOf(folder string) (name string, ok bool) {
+	rest, id := cutLast(folder)
+	name, pid := cutLast(rest)
+	return name, name != "" && pid != "" && strings.Trim(pid, "0123456789") == "" && len(id) == 16 &&
+		strings.Trim(id, "0123456789abcdef") == ""
+}
+
+func cutLast(s string) (before, after string) {
+	i := max(strings.LastIndexByte(s, '.'), 0)
+	return s[:i], strings.TrimPrefix(s[i:], ".")
 }

@@ -406,3 +406,6 @@ func (e *event) setIn(value []byte, p path, to []byte) ([]byte, error) {
 	}
 	return e.store(msgpack.AppendMapHeader(header[:0], pairs), before, inner, behind[:len(behind)-len(end)]), nil
 }
+
+// errTooLarge says that a step makes too much of an event.
+var errTooLarge = errors.New("the event would be too large")

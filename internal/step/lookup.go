@@ -28,7 +28,8 @@ type looking struct {
 	names map[string]path // of columns
 }
 
-func newLookup(a *action, s *Lookup, of *Routes, wrong func(error, ...any)) {
+// newLookup returns nil with a mistake that keeps it from its table.
+func newLookup(s *Lookup, of *Routes, wrong func(error, ...any)) *looking {
 	l := &looking{names: map[string]path{}}
 	read := func(text, key string) (p path) {
 		p, err := parsePath(text)
@@ -48,7 +49,7 @@ func newLookup(a *action, s *Lookup, of *Routes, wrong func(error, ...any)) {
 	for i, name := range s.Columns {
 		if name == "" || strings.Contains(name, "\n") {
 			wrong(errors.New("this is no name of a column"), "columns", i)
-			return
+			return nil
 		}
 	}
 	t := tableOf{path: s.File, key: s.Column}
@@ -57,15 +58,15 @@ func newLookup(a *action, s *Lookup, of *Routes, wrong func(error, ...any)) {
 	}
 	if s.File == "" {
 		wrong(errors.New("lookup has a file"), "file")
-		return
+		return nil
 	}
 	var err error
 	if l.table, err = of.table(t); err != nil {
 		wrong(fmt.Errorf("%s: %w", s.File, err), "file")
-		return
+		return nil
 	}
 	l.rows = l.table.rows.Load()
-	a.lookup, a.do = l, l.do
+	return l
 }
 
 // do sets what the row has, or the defaults. Without the field nothing happens.

@@ -3,7 +3,6 @@
 package step
 
 import (
-	"errors"
 	"fmt"
 	"unicode/utf8"
 )
@@ -44,9 +43,6 @@ func (p *program) run(e *event) (keep, letter bool, why error) {
 	clear(p.skip)
 	return keep, false, why
 }
-
-// errTooLarge says that a step makes too much of an event.
-var errTooLarge = errors.New("the event would be too large")
 
 // attempt runs the steps but for those to be skipped, until one fails. A panic is a failure.
 func (p *program) attempt(e *event) (keep bool, failed error) {
@@ -101,4 +97,15 @@ func (e *event) note(why error) {
 		}
 	}
 	_ = e.set(path{errorName}, newName(text).key) // at the top of the record it cannot fail
+}
+
+// An action is a step that was understood.
+type action struct {
+	kind   string
+	holds  func(e *event) bool  // of keep, drop, sample, throttle and dedup: whether the event stays, if that is
+	keep   bool                 // this
+	do     func(e *event) error // of the others; after an error the event is made anew without it
+	strict bool                 // no event goes on without it
+	memory *memory              // of throttle and dedup
+	lookup *looking
 }

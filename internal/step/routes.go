@@ -5,11 +5,9 @@ package step
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -228,25 +226,6 @@ func keysFor(routes []Route, output string) (keys int64) {
 	return keys
 }
 
-// spelled is a text of steps that others have not.
-func spelled(do []Step) []byte {
-	var b []byte
-	for i := range do {
-		v := reflect.ValueOf(&do[i]).Elem()
-		for k := range v.NumField() { // those that are not set are left out: a version may have more of them
-			if f := v.Field(k); !f.IsZero() {
-				text, _ := json.Marshal(f.Interface()) // numbers that JSON has not, Read has refused
-				b = fmt.Appendf(b, "%s %s\n", v.Type().Field(k).Name, text)
-			}
-		}
-		b, _ = appendAny(b, do[i].Set, 0) // in JSON 1 is 1.0
-		if l := do[i].Lookup; l != nil {
-			b, _ = appendAny(b, l.Default, 0)
-		}
-	}
-	return b
-}
-
 // program makes the steps of a route anew: each output has its own.
 func (r *Routes) program(route *Route) *program {
 	p := &program{letters: route.OnError == OnErrorLetter, most: r.most, skip: make([]bool, len(route.Do))}
@@ -255,4 +234,40 @@ func (r *Routes) program(route *Route) *program {
 		p.actions = append(p.actions, newAction(&route.Do[j], r, func([]any, int, string) {}))
 	}
 	return p
+}
+
+// table returns the one that a step looks up in. Read has its file read, once.
+func (r *Routes) table(of tableOf) (*table, error) {
+	if t := r.tables[of]; t != nil {
+		return t, nil
+	}
+	t := r.before.tableOf(of)
+	if t == nil {
+		t = &table{of: of}
+	}
+	if err := t.load(); err != nil {
+		return nil, err
+	}
+	r.tables[of] = t
+	return t, nil
+}
+
+func (r *Routes) tableOf(of tableOf) *table {
+	if r == nil {
+		return nil
+	}
+	return r.tables[of]
+}
+
+// Refresh reads the tables of lookups whose files have changed. Of one that cannot be read the old
+// rows stay, and the error says why, once. It may be called while Sifters work.
+func (r *Routes) Refresh() error {
+	if r == nil {
+		return nil
+	}
+	var errs []error
+	for _, t := range r.tables {
+		errs = append(errs, t.refresh())
+	}
+	return errors.Join(errs...)
 }

@@ -248,42 +248,6 @@ func (r *rows) find(text []byte) (fields []byte, ok bool) {
 	return r.all[at.from:at.end], ok
 }
 
-// table returns the one that a step looks up in. Read has its file read, once.
-func (r *Routes) table(of tableOf) (*table, error) {
-	if t := r.tables[of]; t != nil {
-		return t, nil
-	}
-	t := r.before.tableOf(of)
-	if t == nil {
-		t = &table{of: of}
-	}
-	if err := t.load(); err != nil {
-		return nil, err
-	}
-	r.tables[of] = t
-	return t, nil
-}
-
-func (r *Routes) tableOf(of tableOf) *table {
-	if r == nil {
-		return nil
-	}
-	return r.tables[of]
-}
-
-// Refresh reads the tables of lookups whose files have changed. Of one that cannot be read the old
-// rows stay, and the error says why, once. It may be called while Sifters work.
-func (r *Routes) Refresh() error {
-	if r == nil {
-		return nil
-	}
-	var errs []error
-	for _, t := range r.tables {
-		errs = append(errs, t.refresh())
-	}
-	return errors.Join(errs...)
-}
-
 func (t *table) refresh() error {
 	err := t.load()
 	t.mu.Lock()

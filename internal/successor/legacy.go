@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/spill"
@@ -52,6 +53,49 @@ func newLegacy(h *Successor, s *sighting, r *ring.Ring) *Legacy {
 		Path: r.Path(), Owner: r.Owner(), successor: h, sighting: s, known: map[ID]bool{},
 		feed: window.Feed{Ring: r},
 	}
+}
+
+// Take takes over a ring that Look returned. Chunks with ids in known are not handed out: they are
+// stored. nil: somebody else has it, or it is left alone, which was told.
+func (h *Successor) Take(path string, known []ID) *Legacy {
+	s := h.seen[path]
+	if s == nil {
+		return nil
+	}
+	l, err := h.take(s, known)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ring.ErrLocked):
+		s.dead = time.Time{}
+	case errors.Is(err, journal.ErrLocked) && !s.locked:
+		s.locked, s.not = true, h.now().Add(lockedFor)
+	case errors.Is(err, ring.ErrTooLarge):
+		h.leave(s, fmt.Errorf("it is larger than max_ring, which is %d bytes", h.opt.MaxRing))
+	case err != nil:
+		h.leave(s, err)
+	}
+	return l
+}
+
+func (h *Successor) take(s *sighting, known []ID) (l *Legacy, err error) {
+	d, err := ring.OpenDir(s.folder)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	d.MaxSize = h.opt.MaxRing
+	r, err := d.Adopt(s.name, h.wants, h.opt.Report)
+	if r == nil {
+		return nil, err
+	}
+	l = newLegacy(h, s, r)
+	for _, id := range known {
+		l.known[id] = true
+	}
+	if err := l.inherit(d, s.name); err != nil {
+		_ = l.Leave() // the error before it is what counts
+		return nil, err
+	}
+	return l, nil
 }
 
 // inherit opens the spills, and makes the chunks again that the owner had cut.

@@ -2,7 +2,10 @@
 
 package urls
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Error says what is wrong with a URL.
 type Error struct {
@@ -37,3 +40,6 @@ func (u *URL) ErrorAbout(name, format string, args ...any) *Error {
 	e.URL, e.Parameter = hideValues(e.URL, func(other string) bool { return other == name }), name
 	return e
 }
+
+// quote shows a piece of a URL, shortened.
+func quote(s string) string { return strconv.Quote(cut(s, 64)) }

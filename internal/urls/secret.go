@@ -3,7 +3,6 @@
 package urls
 
 import (
-	"strconv"
 	"strings"
 )
 
@@ -82,6 +81,3 @@ func hideValues(text string, hide func(name string) bool) string {
 	}
 	return before + "?" + strings.Join(items, "&")
 }
-
-// quote shows a piece of a URL, shortened.
-func quote(s string) string { return strconv.Quote(cut(s, 64)) }

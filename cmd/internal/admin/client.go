@@ -25,9 +25,6 @@ type Client struct {
 	http     http.Client
 }
 
-// DefaultAddress is where a collector is asked that listens where the documents say.
-const DefaultAddress = "127.0.0.1:24220"
-
 // Bounds of what a server may cost a client.
 const (
 	maxDialTime  = 10 * time.Second

@@ -3,9 +3,7 @@
 package admin
 
 import (
-	"net"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/spillwaylog/spillway/collector"
@@ -23,9 +21,6 @@ type Plan struct {
 	security *credentials.Web
 }
 
-// schemes are those of the URL.
-var schemes = []string{"http", "https"}
-
 const stallAfter = time.Minute
 
 // Read understands host:port, or a URL with parameters. Of an empty text it returns nil.
@@ -38,27 +33,6 @@ func Read(text string) (*Plan, error) {
 		return nil, err
 	}
 	return read(u)
-}
-
-// parseURL is urls.Parse for a URL that may be host:port alone.
-func parseURL(text string) (*urls.URL, error) {
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
-	}
-	return urls.Parse(text, schemes...)
-}
-
-// hostOf returns what a URL has of the address: all of it, and the host.
-func hostOf(u *urls.URL) (address, host string, err error) {
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return "", "", u.Errorf("it is host:port, http://host:port or https://host:port")
-	}
-	address = strings.TrimSuffix(strings.TrimPrefix(u.Path, "//"), "/")
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || port == "" {
-		return "", "", u.Errorf("write host:port, such as %s", DefaultAddress)
-	}
-	return address, host, nil
 }
 
 func read(u *urls.URL) (*Plan, error) {

@@ -25,22 +25,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/credentials"
 )
-
-// Hooks are what a server tells of.
-type Hooks struct {
-	Version string
-	Stats   func() collector.Stats
-	Status  func(*collector.Stats) any // as JSON
-	Config  func() string              // as YAML, without secrets
-	Reload  func() error
-	Tail    func(*collector.TailOptions) (*collector.Tail, error)
-
-	unread time.Duration // for tests: instead of maxUnreadTime
-}
 
 // A Server listens, and serves once it has its hooks.
 type Server struct {

@@ -172,3 +172,35 @@ func hideWord(s, word string) string {
 func letter(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
 }
+
+// explainRoute puts what is wrong with a route to its place, which may be within a text.
+func (r *reader) explainRoute(e *collector.RouteError) {
+	n := r.file.said[routesKey].at(e.Path)
+	if e.Output != "" && r.file.said[outputsKey+"."+e.Output] != nil {
+		n = r.file.said[outputsKey+"."+e.Output]
+	}
+	var names []string // of outputs without a mistake
+	for i := range r.file.Outputs {
+		names = append(names, r.file.Outputs[i].Name)
+	}
+	unknown := len(e.Path) > 1 && e.Path[1] == "to" && !slices.Contains(names, n.value)
+	if r.told(n) || unknown && r.file.said[outputsKey+"."+n.value] != nil {
+		return
+	}
+	column := n.column
+	said := e.Text
+	if e.At >= 0 && n.kind == text && !strings.Contains(n.value, "${") {
+		source := []rune(n.file.lines[n.line-1])
+		if behind := string(source[min(column-1, len(source)):]); strings.Contains(behind, n.value) {
+			before, _, _ := strings.Cut(behind, n.value)
+			column += len([]rune(before)) + len([]rune(n.value[:min(e.At, len(n.value))]))
+		}
+	}
+	if unknown {
+		said += meant(n.value, names)
+	}
+	if strings.Contains(n.value, "${") {
+		said = r.file.Hide(said)
+	}
+	r.mistakes = append(r.mistakes, n.file.mistake(n.line, column, "%s", said))
+}

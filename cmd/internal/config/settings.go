@@ -12,15 +12,6 @@ import (
 	"unicode"
 )
 
-// A field is one of the struct of settings.
-type field struct {
-	key     string
-	end     bool // a URL, or its parts
-	about   string
-	choices []string
-	value   reflect.Value
-}
-
 var duration = reflect.TypeFor[time.Duration]()
 
 // fieldsOf returns the fields of a struct and of those embedded in it.

@@ -16,20 +16,6 @@ import (
 	"github.com/spillwaylog/spillway/internal/step"
 )
 
-// A Test is some events, and what outputs get of them by the routes.
-type Test struct {
-	Name   string           `help:"What is tested." required:"true"`
-	Input  []TestEvent      `help:"An event that comes in, or a list of them, in their order." required:"true"`
-	Expect collector.Values `help:"By output: how many events it gets, what the one that it gets has become, as far as it is said, or a list of these. Other outputs are not looked at." required:"true"`
-}
-
-// A TestEvent is an event as it is written in a test.
-type TestEvent struct {
-	Tag    string           `help:"Its tag."`
-	Time   string           `help:"Its time, such as 2026-11-25T12:00:00Z."`
-	Record collector.Values `help:"Its fields."`
-}
-
 // testTime is the time of an event that says none.
 const testTime = "2026-01-01T00:00:00Z"
 

@@ -31,7 +31,6 @@ package kafka
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,9 +39,6 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/internal/codes"
-	"github.com/spillwaylog/spillway/internal/credentials"
-	"github.com/spillwaylog/spillway/internal/lines"
 )
 
 // window is what is on its way to the brokers, as entries. With 4 MiB the client runs dry while the
@@ -63,54 +59,6 @@ func Kind(u *collector.URL, p *collector.Params) (*collector.OutputPlan, error) 
 		plan.Open = func(env *collector.OutputEnv) (collector.Output, error) { return open(s, env) }
 	}
 	return plan, nil
-}
-
-// A producer is what both kinds of output have: a client, and records made of chunks.
-type producer struct {
-	settings *settings
-	env      *collector.OutputEnv
-	client   *kgo.Client
-	encoder  *lines.Encoder // with the lock of Submit
-	slabs    sync.Pool      // of *slab
-	topics   topics
-	watching sync.WaitGroup
-	stop     context.CancelFunc
-
-	restamped, refused notice // of events
-	throttled          notice // of answers
-
-	waiting atomic.Int64  // chunks
-	acked   atomic.Int64  // records
-	news    chan struct{} // a topic is new, or had its first record
-	written atomic.Bool   // records of the last chunk, to a connection that stands
-	shut    atomic.Bool
-}
-
-// start makes the client.
-func (p *producer) start(s *settings, env *collector.OutputEnv, more ...kgo.Opt) error {
-	err := s.broker.Open(&credentials.Reports{
-		Warn: func(err error) { codes.Credentials.Warn(env.Log, "credentials", "error", err) },
-		Renewed: func(files []string) {
-			codes.Renewed.Info(env.Log, "credentials renewed", "files", strings.Join(files, ", "))
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("kafka: %w", err)
-	}
-	p.settings, p.env, p.topics.choice = s, env, &s.choice
-	if p.encoder, err = lines.NewEncoder(&s.line); err != nil {
-		return err
-	}
-	p.news = make(chan struct{}, 1)
-	p.slabs.New = func() any { return new(slab) }
-	options := append(append(s.options(), kgo.WithHooks(hooks{p})), more...)
-	if p.client, err = kgo.NewClient(options...); err != nil {
-		return fmt.Errorf("kafka: %w", err)
-	}
-	var ctx context.Context
-	ctx, p.stop = context.WithCancel(context.Background())
-	p.watching.Go(func() { p.watch(ctx) })
-	return nil
 }
 
 // output is a topic, at least once.

@@ -4,6 +4,8 @@ package kafka
 
 import (
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -295,6 +297,16 @@ func fenced(err error) error {
 		return fmt.Errorf("another process writes as this one, or the brokers have ended a transaction that took too long: %w", err)
 	}
 	return err
+}
+
+// again says that an error may pass.
+func again(err error) error { return fmt.Errorf("%w; %w", err, collector.ErrReopen) }
+
+// record is the cursor's record.
+func (o *once) record(token []byte) *kgo.Record {
+	// Never fails.
+	b, _ := json.Marshal(&cursor{Position: hex.EncodeToString(token), Output: o.env.Identity, process: o.me.process})
+	return &kgo.Record{Topic: o.cursors.topic, Key: o.key, Value: b}
 }
 
 // rejected says whether records of the batch were refused that are no dead letters yet. Any other

@@ -4,8 +4,6 @@ package kafka
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -48,9 +46,6 @@ func (o *once) Restore(ctx context.Context, refuse collector.Refuse) (token []by
 	go o.run()
 	return token, len(token) > 0, nil
 }
-
-// again says that an error may pass.
-func again(err error) error { return fmt.Errorf("%w; %w", err, collector.ErrReopen) }
 
 // init gets the producer's id.
 func (o *once) init(ctx context.Context) error {
@@ -95,11 +90,4 @@ func (o *once) take(ctx context.Context, token []byte) error {
 		return err
 	}
 	return o.client.EndTransaction(ctx, kgo.TryCommit)
-}
-
-// record is the cursor's record.
-func (o *once) record(token []byte) *kgo.Record {
-	// Never fails.
-	b, _ := json.Marshal(&cursor{Position: hex.EncodeToString(token), Output: o.env.Identity, process: o.me.process})
-	return &kgo.Record{Topic: o.cursors.topic, Key: o.key, Value: b}
 }

@@ -196,6 +196,18 @@ func (p *producer) recycle(s *slab) {
 	p.slabs.Put(s)
 }
 
+// ack counts records. A topic that was made for the first of them is there now.
+func (p *producer) ack(s *slab) {
+	n := int64(len(s.records))
+	first := p.acked.Add(n) == n
+	if p.topics.template != nil {
+		first = p.topics.had(s.records)
+	}
+	if first {
+		p.lookSoon()
+	}
+}
+
 // Times of events that may be those of records: Kafka deletes a segment by its newest record, and
 // refuses what is far ahead.
 const (
@@ -230,29 +242,4 @@ func isRefusal(err error) bool {
 		}
 	}
 	return strings.Contains(err.Error(), "invalid record partitioning choice") // the client has no better name for it
-}
-
-// A notice is something that is told once a minute at most, with how often it came.
-type notice struct {
-	mu    sync.Mutex
-	count int
-	told  time.Time
-}
-
-const noticeEvery = time.Minute
-
-// more counts, and says whether to tell now, of how many.
-func (n *notice) more(count int) (all int, tell bool) {
-	if count == 0 {
-		return 0, false
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.count += count
-	now := time.Now()
-	if !n.told.IsZero() && now.Sub(n.told) < noticeEvery {
-		return 0, false
-	}
-	all, n.count, n.told = n.count, 0, now
-	return all, true
 }

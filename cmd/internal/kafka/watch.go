@@ -61,18 +61,6 @@ func (p *producer) watch(ctx context.Context) {
 	}
 }
 
-// ack counts records. A topic that was made for the first of them is there now.
-func (p *producer) ack(s *slab) {
-	n := int64(len(s.records))
-	first := p.acked.Add(n) == n
-	if p.topics.template != nil {
-		first = p.topics.had(s.records)
-	}
-	if first {
-		p.lookSoon()
-	}
-}
-
 // lookSoon has watch ask for the ids of topics that are new. The sooner it has them, the less may
 // be deleted before.
 func (p *producer) lookSoon() {

@@ -15,17 +15,3 @@ type usage struct {
 
 // errUnmeasured is what reading a usage returns where there is no /proc.
 var errUnmeasured = errors.New("CPU and memory of a process are measured on Linux only")
-
-// usageOf adds up those of several processes.
-func usageOf(pids []int) (usage, error) {
-	var sum usage
-	for _, pid := range pids {
-		u, err := readUsage(pid)
-		if err != nil {
-			return usage{}, err
-		}
-		sum.cpu += u.cpu
-		sum.resident += u.resident
-	}
-	return sum, nil
-}

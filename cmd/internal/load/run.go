@@ -287,3 +287,17 @@ func (g *gauge) usage(all, measured time.Duration, seconds, events float64) *Usa
 	}
 	return u
 }
+
+// usageOf adds up those of several processes.
+func usageOf(pids []int) (usage, error) {
+	var sum usage
+	for _, pid := range pids {
+		u, err := readUsage(pid)
+		if err != nil {
+			return usage{}, err
+		}
+		sum.cpu += u.cpu
+		sum.resident += u.resident
+	}
+	return sum, nil
+}

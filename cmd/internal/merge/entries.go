@@ -16,11 +16,6 @@ func (e *entry) before(o *entry) bool {
 	return e.n < o.n || e.n == o.n && e.file.number < o.file.number
 }
 
-// line is that of a run, valid until its next one.
-func (e *entry) line() heldLine {
-	return heldLine{e.time, e.n, e.file.number, e.file.line}
-}
-
 // entries are a heap. Not container/heap: this one is the merge's inner loop.
 type entries []entry
 

@@ -15,13 +15,6 @@ const (
 	Text   = "text"
 )
 
-// A finder is what a format needs to find the time of a line.
-type finder struct {
-	key    string
-	zone   *time.Location // of times that say none
-	latest time.Time      // times that say no year are at most a day later
-}
-
 // A format finds the time of a line. A file has one, the first whose time is found.
 type format struct {
 	name string

@@ -253,3 +253,8 @@ func (h *heldLines) pop() heldLine {
 		i = c
 	}
 }
+
+// line is that of a run, valid until its next one.
+func (e *entry) line() heldLine {
+	return heldLine{e.time, e.n, e.file.number, e.file.line}
+}

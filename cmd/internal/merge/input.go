@@ -13,6 +13,12 @@ import (
 // MaxLine is the most bytes of a line; longer ones are told and left out.
 const MaxLine = 1 << 20
 
+// Bounds of the buffer of a file.
+const (
+	minBuffer = 4 << 10
+	maxBuffer = 256 << 10
+)
+
 // An input is one file, or one run of a pass, read forward.
 type input struct {
 	path string

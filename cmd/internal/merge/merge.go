@@ -60,11 +60,7 @@ var (
 	ErrUnfinish = errors.New("the last line has no end yet")
 )
 
-const (
-	progressEvery = 4 << 20 // bytes
-	minBuffer     = 4 << 10 // of a file
-	maxBuffer     = 256 << 10
-)
+const progressEvery = 4 << 20 // bytes
 
 type merge struct {
 	Options

@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	maxHeld     = 200      // descriptors
-	maxStream   = 4        // decoders at once
-	smallWindow = 8 << 20  // bytes that a decoder may have for long
-	largeWindow = 32 << 20 // bytes that one may have while a file is unpacked, at least
+	maxHeld     = 200     // descriptors
+	maxStream   = 4       // decoders at once
+	smallWindow = 8 << 20 // bytes that a decoder may have for long
 )
 
 // open opens files. What is wrong with one is told, and the others are opened all the same; the

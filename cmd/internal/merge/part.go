@@ -106,6 +106,9 @@ type packing struct {
 	window uint64 // bytes that a zstd decoder has to remember
 }
 
+// largeWindow is how many bytes a decoder may have while a file is unpacked, at least.
+const largeWindow = 32 << 20
+
 // packingOf tells by its first bytes how a file is compressed; nil: it is not.
 func packingOf(f io.ReaderAt) *packing {
 	var head [zstd.HeaderMaxSize]byte

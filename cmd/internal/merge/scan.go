@@ -210,3 +210,10 @@ func parseUnix(v []byte) (ns int64, ok bool) {
 	}
 	return int64(f * 1e9), true
 }
+
+// A finder is what a format needs to find the time of a line.
+type finder struct {
+	key    string
+	zone   *time.Location // of times that say none
+	latest time.Time      // times that say no year are at most a day later
+}

@@ -3,13 +3,16 @@
 package processes
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // A Report is what Run measured.
@@ -30,6 +33,12 @@ type Result struct {
 	Walls   []float64 `json:"rounds_seconds"`
 	CPUs    []float64 `json:"rounds_cpu_seconds"`
 	Found   Found     `json:"found"` // in all rounds
+}
+
+// A measure is one round of a way.
+type measure struct {
+	wall, cpu time.Duration
+	found     Found
 }
 
 func (r *Result) add(m measure) {
@@ -174,3 +183,8 @@ svg { font: 13px system-ui, -apple-system, "Segoe UI", "Liberation Sans", sans-s
 .ground { fill: #0f1419 } .text { fill: #e6edf3 } .quiet { fill: #9da7b1 } .ours { fill: #58b4f5 } .theirs { fill: #6e7781 }
 }
 `
+
+func median[T cmp.Ordered](all []T) T {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
+}

@@ -4,7 +4,6 @@ package processes
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,12 +73,6 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 		}
 	}
 	return r, nil
-}
-
-// A measure is one round of a way.
-type measure struct {
-	wall, cpu time.Duration
-	found     Found
 }
 
 func (o *Options) measure(ctx context.Context, w *way, at Progress) (m measure, err error) {
@@ -176,9 +169,4 @@ func (o *Options) tell(ended *atomic.Int64, at Progress, began time.Time) (done 
 		}
 	}()
 	return func() { close(stop); <-stopped }
-}
-
-func median[T cmp.Ordered](all []T) T {
-	all = slices.Sorted(slices.Values(all))
-	return all[len(all)/2]
 }

@@ -5,34 +5,12 @@ package syslog
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"time"
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/codes"
 )
-
-// An origin is where a message came from: an address, or the name of one.
-type origin struct {
-	addr netip.AddrPort
-	name string
-}
-
-func (o origin) String() string {
-	if o.addr.IsValid() {
-		return o.addr.String()
-	}
-	return o.name
-}
-
-// shown is the origin as messages name it: most senders by unix sockets have no name.
-func (o origin) shown() string {
-	if name := o.String(); name != "" && name != "@" {
-		return name
-	}
-	return "unix"
-}
 
 // A batch is the chunks that are made of what was read at once.
 type batch struct {

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -283,4 +284,39 @@ func (e *ending) goesOn(in *input, socket interface{ SetReadDeadline(time.Time) 
 	}
 	_ = socket.SetReadDeadline(now.Add(min(endSilence, e.until.Sub(now)))) // it is open
 	return now.Before(e.until)
+}
+
+// warn logs, now and then.
+func (in *input) warn(code codes.Code, text string, args ...any) {
+	if out, ok := in.warned.take(code); ok {
+		code.Warn(in.env.Log, text, withLeftOut(out, args...)...)
+	}
+}
+
+// bad tells what is wrong with a message.
+func (in *input) bad(code codes.Code, fate string, err error, from origin) {
+	if out, ok := in.warned.take(code); ok {
+		code.Warn(in.env.Log, "bad input", withLeftOut(out, "peer", from.shown(), "fate", fate, "error", err)...)
+	}
+}
+
+// An origin is where a message came from: an address, or the name of one.
+type origin struct {
+	addr netip.AddrPort
+	name string
+}
+
+func (o origin) String() string {
+	if o.addr.IsValid() {
+		return o.addr.String()
+	}
+	return o.name
+}
+
+// shown is the origin as messages name it: most senders by unix sockets have no name.
+func (o origin) shown() string {
+	if name := o.String(); name != "" && name != "@" {
+		return name
+	}
+	return "unix"
 }

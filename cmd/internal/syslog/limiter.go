@@ -41,20 +41,6 @@ func (l *limiter) take(code codes.Code) (out int, ok bool) {
 	return out, true
 }
 
-// warn logs, now and then.
-func (in *input) warn(code codes.Code, text string, args ...any) {
-	if out, ok := in.warned.take(code); ok {
-		code.Warn(in.env.Log, text, withLeftOut(out, args...)...)
-	}
-}
-
-// bad tells what is wrong with a message.
-func (in *input) bad(code codes.Code, fate string, err error, from origin) {
-	if out, ok := in.warned.take(code); ok {
-		code.Warn(in.env.Log, "bad input", withLeftOut(out, "peer", from.shown(), "fate", fate, "error", err)...)
-	}
-}
-
 func withLeftOut(n int, args ...any) []any {
 	if n > 0 {
 		args = append(args, "left_out", n)
