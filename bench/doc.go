@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench compares the logger with others. It is a module of its own, so that nobody who
-// imports the logger gets their requirements.
+// Package bench compares the logger with others. It is a module of its own, so that a program that
+// imports the logger does not get their requirements.
 //
 // One command each, from the root of the workspace:
 //

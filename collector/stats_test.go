@@ -54,8 +54,8 @@ func TestStatsWhileEventsPass(t *testing.T) {
 	}
 }
 
-// TestStatsAtTheEnd: whoever asks while the collector ends gets a whole
-// picture, and after that the last one.
+// TestStatsAtTheEnd: a caller that asks while the collector ends gets a whole picture, and after
+// that the last one.
 func TestStatsAtTheEnd(t *testing.T) {
 	for range 5 {
 		r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:")})

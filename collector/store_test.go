@@ -19,9 +19,9 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// TestSameChunkOnManyConnections: whoever comes second while the first is still
-// being stored waits for it, and each chunk is stored once.
-// onConn is a ctx with which a server calls for what came on a connection.
+// TestSameChunkOnManyConnections: a chunk that comes a second time while the first is still being
+// stored waits for that, and each chunk is stored once. onConn is a ctx with which a server calls
+// for what came on a connection.
 func onConn(ctx context.Context, conn uint64) context.Context {
 	return forward.WithSender(ctx, &forward.Sender{Conn: conn})
 }

@@ -17,8 +17,8 @@ type Record []byte
 
 // All returns an iterator over the times and records of the chunk's events. The records alias
 // Entries; nothing is allocated. Of a chunk that a Server hands on every entry is good; of one that
-// was not checked, see Parse, the iteration ends before the first that is none: whoever has to know
-// uses [ReadEntries], which has metadata too.
+// was not checked, see Parse, the iteration ends before the first that is none. [ReadEntries] tells
+// of that, and has metadata too.
 func (c *Chunk) All() iter.Seq2[time.Time, Record] {
 	return func(yield func(time.Time, Record) bool) {
 		r := ReadEntries(c.Entries)

@@ -105,8 +105,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestCloseWakes: whoever waits when the journal is closed gets ErrClosed, and Close may be called
-// by many.
+// TestCloseWakes: what waits when the journal is closed gets ErrClosed, and several goroutines may
+// call Close.
 func TestCloseWakes(t *testing.T) {
 	j := mustOpen(t, t.TempDir(), nil)
 	var wg sync.WaitGroup

@@ -225,7 +225,7 @@ func (y *syncer) flush() error {
 			return err
 		}
 	}
-	// Under the same hold: who writes between would have the next sync find nothing to do, and what
+	// Under the same hold: a write between would have the next sync find nothing to do, and what
 	// that copies of the last page would not be synced.
 	unsynced, some := y.beginSyncLocked(to)
 	y.mu.Unlock()
@@ -383,8 +383,8 @@ func (y *syncer) keep() {
 	}
 }
 
-// unwritten waits for who writes, and returns the segments that have more than what is durable.
-// While an error is sticky nothing is added to that.
+// unwritten waits for the present writer, and returns the segments that have more than what is
+// durable. While an error is sticky nothing is added to that.
 func (y *syncer) unwritten() (list []*segment) {
 	y.claim()
 	y.mu.Lock()

@@ -140,7 +140,7 @@ func FuzzCursor(f *testing.F) {
 }
 
 // TestForgedHeaders damages a record whose payload is full of forged headers, first without and
-// then with the nonce known to whoever forged them: the scan past it stays linear, and what comes
+// then with the nonce known to their forger: the scan past it stays linear, and what comes
 // after is read.
 func TestForgedHeaders(t *testing.T) {
 	for _, known := range []bool{false, true} {

@@ -14,8 +14,8 @@ type statBuffer struct {
 	path  [1]byte // empty, with the zero that ends it
 }
 
-// links is how many names a file has. The number alone is asked for: who has asked a recent kernel
-// for the times of a file makes the next write change them, which costs as much as the write.
+// links is how many names a file has. The number alone is asked for: on a recent kernel, asking for
+// the times of a file makes the next write change them, which costs as much as the write.
 func (b *statBuffer) links(fd uintptr) (uint64, error) {
 	_, _, errno := unix.Syscall6(unix.SYS_STATX, fd, uintptr(unsafe.Pointer(&b.path)), unix.AT_EMPTY_PATH,
 		unix.STATX_NLINK,

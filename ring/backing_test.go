@@ -19,7 +19,7 @@ import (
 var errNoRoom = errors.New("no room")
 
 // A lender is a file system of so many bytes for a ring in plain memory, which the race detector
-// sees. What it has not lent holds a pattern: whoever writes there is found out.
+// sees. What it has not lent holds a pattern: a write there is found.
 type lender struct {
 	mu   sync.Mutex
 	mem  []byte

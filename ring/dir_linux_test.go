@@ -219,7 +219,7 @@ func TestDirHostile(t *testing.T) {
 	}
 }
 
-// TestDirOfAnother: root takes over what another user left; whoever is not root does not.
+// TestDirOfAnother: root takes over what another user left; other users do not.
 func TestDirOfAnother(t *testing.T) {
 	needs.Have(t, os.Geteuid() == 0, "only root gives files to others")
 	dir := sharedDir(t)

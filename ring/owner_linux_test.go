@@ -438,7 +438,7 @@ func TestNotAdopted(t *testing.T) {
 			}
 		})
 	}
-	// Nor is it waited for, by whoever only looks.
+	// A process that only looks does not wait for it either.
 	for _, pipe := range []string{ownerFile, ringFile} {
 		t.Run(pipe+" is a pipe, inspected", func(t *testing.T) {
 			dir := sharedDir(t)

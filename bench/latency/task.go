@@ -95,7 +95,7 @@ func openMemory(*task) (func(int) func(), func() uint64, error) {
 }
 
 // openLonger is openMemory that takes as long as a call of the logger and neither waits nor wakes:
-// its tail is that of the machine, which takes processors away from whoever is running.
+// its tail is that of the machine, which takes processors away from what runs.
 func openLonger(t *task) (func(int) func(), func() uint64, error) {
 	memory, refused, err := openMemory(t)
 	table := crc32.MakeTable(crc32.Castagnoli)

@@ -59,7 +59,7 @@ Rings (ring:///dev/shm): what killed processes of the logger left in shared memo
 
 Syslog (syslog+udp://, syslog+tcp://, syslog+tls://, syslog+unix://): tag= is a template with {facility}, {severity}, {host} and {app}; zone= is that of times that say none; max_message= (64KiB), receive_buffer=, type=dgram or stream, cert=, key=, client_ca= and others; see docs/syslog.md.
 
-Shared keys and users (inputs of Forward): shared_key_file= or shared_key_env= say where the key stands; users_file= has a line name:password for each user; clients_file= has rules such as "host=web1 key_file=web1.key users=web", the first that fits decides, and anonymous=false refuses whom none fits; hostname= is the name of this server; keepalive=false asks for a connection a message; empty_key=true is a handshake with an empty key.
+Shared keys and users (inputs of Forward): shared_key_file= or shared_key_env= say where the key stands; users_file= has a line name:password for each user; clients_file= has rules such as "host=web1 key_file=web1.key users=web", the first that fits decides, and anonymous=false refuses clients that none fits; hostname= is the name of this server; keepalive=false asks for a connection a message; empty_key=true is a handshake with an empty key.
 
 Tags and sources (inputs of Forward): tag= replaces the tag, tag_prefix= stands before it; address_key=, host_key=, subject_key=, user_key= name the keys under which a record gets its sender's address, host name, certificate's subject and user.
 

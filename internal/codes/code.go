@@ -3,10 +3,10 @@
 // Package codes has the codes of the collector's messages: words that stay when a text is put
 // better, for people who search for them and for alerts that count them.
 //
-// A code is its subject and what is the matter with it, such as output-broken. A word rather than a
-// number: whoever reads it at night knows what it is about before having looked it up. No code ever
-// means something else. docs/messages.md says of each what happened and what to do; a test compares
-// it with the table, and another one finds what is logged without a code.
+// A code is its subject and what is the matter with it, such as output-broken. It is a word and no
+// number, so that a reader at night knows what it is about before looking it up. No code ever means
+// something else. docs/messages.md says of each what happened and what to do; a test compares it
+// with the table, and another one finds what is logged without a code.
 package codes
 
 import (

@@ -66,7 +66,7 @@ func parseRule(line string) (r rule, why string) {
 	}
 	switch {
 	case !given["host"] && !given["network"]:
-		return r, "host= or network= is missing: it says whom the rule fits"
+		return r, "host= or network= is missing: it says which clients the rule fits"
 	case given["key_file"] && given["key_env"]:
 		return r, "key_file= and key_env= say the same thing: give one"
 	}

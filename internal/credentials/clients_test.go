@@ -137,7 +137,7 @@ func FuzzClients(f *testing.F) {
 	known := texts("there is no rule in it")
 	for _, s := range []string{
 		"a rule is made of words such as host=NAME, network=CIDR, key_file=PATH, key_env=NAME and users=A,B",
-		"host= or network= is missing: it says whom the rule fits",
+		"host= or network= is missing: it says which clients the rule fits",
 		"key_file= and key_env= say the same thing: give one", "a quote is not closed",
 		"a space is missing behind a closing quote",
 		"a quote stands around a whole value",

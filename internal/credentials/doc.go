@@ -45,8 +45,8 @@
 //	    Reports.Warn, once a change. A file that is not two seconds old is given that time: its other half may be on its way.
 //
 // TLS material is one value, shared key, users and clients are another one: a certificate that is
-// broken does not keep a user's new password out. Connections that stand are not touched here: who
-// is told by Reports.Renewed sees to them.
+// broken does not keep a user's new password out. Connections that stand are not touched here:
+// Reports.Renewed tells of the change, and its receiver sees to them.
 //
 // # Promises
 //

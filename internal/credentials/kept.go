@@ -34,7 +34,7 @@ func (r *Reports) renewed(files []string) {
 const (
 	lookEvery     = time.Second      // files are looked at at most that often
 	maxLookTime   = 2 * time.Second  // a connection waits for that at most so long
-	maxReloadTime = 10 * time.Second // and so long who asks for a reload
+	maxReloadTime = 10 * time.Second // a reload for no longer than that
 )
 
 // A kept value is made from files, and anew when they have changed. What is in force is read
@@ -42,9 +42,9 @@ const (
 type kept[T any] struct {
 	load    func(*files) (T, error)
 	reports *Reports
-	value   atomic.Pointer[T] // in force; written by who looks
+	value   atomic.Pointer[T] // in force; written by the goroutine that looks
 
-	looking chan struct{} // holds one while somebody looks, whose are the fields below
+	looking chan struct{} // holds one while a goroutine looks, which has the fields below
 	looked  time.Time
 	good    *files // of what is in force
 	last    *files // as of the last load, good or not
@@ -126,7 +126,7 @@ func (k *kept[T]) reload() error {
 	return k.bounded(most, func() error {
 		k.looked = time.Now()
 		err := k.renew()
-		k.told = true // by who is called
+		k.told = true // the caller tells
 		return err
 	})
 }

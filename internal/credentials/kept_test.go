@@ -146,7 +146,7 @@ func TestReload(t *testing.T) {
 		}
 		next()
 		wantValue(t, k, "two")
-		told.want(t, 0, 1) // whoever asked was told
+		told.want(t, 0, 1) // the caller was told
 		save(t, path, "three")
 		next()
 		wantValue(t, k, "three")

@@ -251,7 +251,7 @@ func TestUnusableDir(t *testing.T) {
 	if err := os.Mkdir(shut, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	usable := os.Getuid() == 0 || runtime.GOOS == "windows" // whom modes do not stop
+	usable := os.Getuid() == 0 || runtime.GOOS == "windows" // modes stop neither
 	for path, want := range map[string]bool{
 		filepath.Join(dir, "a", "b"):  true,
 		dir:                           true,

@@ -26,7 +26,7 @@ func TestForeignFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"test.3." + id, "test.4." + id} { // whoever made these died at once
+	for _, name := range []string{"test.3." + id, "test.4." + id} { // their makers died at once
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 const hidden = "***"
 
 // secretName reports whether a parameter of that name holds a secret. The path of a file that holds
-// one and how clients are asked who they are, are none; the name of a variable is treated as one,
-// for in its place the secret itself is often written.
+// one and the way in which clients are authenticated are none; the name of a variable is treated as
+// one, for in its place the secret itself is often written.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
 	if strings.HasSuffix(name, "_file") || name == "client_auth" {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package within reaches files by open folders. A folder may belong to another user, who may put
-// anything there, at any moment: a link, a pipe, another folder under a name that was just looked
-// at. So a name is one element, is looked up in the open folder wherever the path of that leads by
-// now, no symbolic link is followed, and a file that is opened is a regular one of the folder's
-// owner.
+// Package within reaches files by open folders. A folder may belong to another user, and so may get
+// anything at any moment: a link, a pipe, another folder under a name that was just looked at. So a
+// name is one element, is looked up in the open folder wherever the path of that leads by now, no
+// symbolic link is followed, and a file that is opened is a regular one of the folder's owner.
 package within
 
 import "errors"

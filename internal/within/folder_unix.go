@@ -321,7 +321,7 @@ func (d *Folder) remove(name string, flags int) error {
 	return d.fail("remove", name, unix.Unlinkat(d.fd(), name, flags))
 }
 
-// deepest is how deep RemoveAll goes: deeper folders are nobody's who uses this package.
+// deepest is how deep RemoveAll goes: no user of this package has deeper folders.
 const deepest = 8
 
 // RemoveAll removes an entry, and all that is in it. What is not there is no error.

@@ -162,8 +162,8 @@ func TestSecureSend(t *testing.T) { // alone: it sets the environment
 	}
 }
 
-// TestSecureRefused: whoever does not know what is to be known, or cannot show it, is refused; both
-// ends say why, which peer it is about, and no secret.
+// TestSecureRefused: a client without the right key, password or certificate is refused; both ends
+// say why, which peer it is about, and no secret.
 func TestSecureRefused(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)

@@ -30,7 +30,7 @@ func Main() {
 		panic(err)
 	}
 	fmt.Println(d.Addr())
-	_, _ = io.Copy(io.Discard, os.Stdin) // until whoever started this ends
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends
 	os.Exit(0)
 }
 

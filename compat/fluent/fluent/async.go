@@ -79,7 +79,7 @@ func newAsync(config Config, limit int, dial func(context.Context) (net.Conn, er
 		if options.ErrorHandler == nil {
 			options.ErrorHandler = spillway.ErrorHandlerFunc(func(err error, c *forward.Chunk) error {
 				a.tell(c, err)
-				return nil // whoever is told has the event
+				return nil // the callback has the event
 			})
 		}
 	}

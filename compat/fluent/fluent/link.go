@@ -58,7 +58,7 @@ func (l *link) usableLocked(quiet bool) bool {
 	return l.err == nil
 }
 
-// fail gives the connection up, for ever, and tells those who wait.
+// fail gives the connection up, for ever, and tells the calls that wait.
 func (l *link) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
