@@ -17,7 +17,7 @@ const giveBytes = 16 << 20
 
 // A giver gives up what has waited longest for an output that is too far behind.
 type giver struct {
-	*ground
+	*core
 	care      *care
 	opened    *opened
 	flights   *flights

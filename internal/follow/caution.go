@@ -32,7 +32,7 @@ const maxTrials = 3
 
 // care is what Run knows of its caution.
 type care struct {
-	*ground
+	*core
 	noted   Note
 	since   time.Time // of a record noted as alone
 	singles int       // records taken up singly

@@ -10,7 +10,7 @@ import (
 
 // A closer lets go of the output, with what it has done committed.
 type closer struct {
-	*ground
+	*core
 	opened    *opened
 	flights   *flights
 	flow      *flow

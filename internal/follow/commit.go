@@ -14,7 +14,7 @@ import (
 
 // A committer moves the cursor behind what is done.
 type committer struct {
-	*ground
+	*core
 	care     *care
 	opened   *opened
 	outcomes *outcomes

@@ -13,7 +13,7 @@ import (
 
 // A fetcher makes flights of the journal's records, or of recent chunks.
 type fetcher struct {
-	*ground
+	*core
 	opened   *opened
 	flights  *flights
 	splitter *splitter

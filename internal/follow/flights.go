@@ -11,7 +11,7 @@ import (
 // flights are the records between the finished prefix and the end of what was read, and memory for
 // the next ones.
 type flights struct {
-	*ground
+	*core
 	window   fifo.Queue[*flight]
 	bytes    int64     // of what is in the window
 	inFlight int       // of the window; the others are done

@@ -14,7 +14,7 @@ import (
 // A flow carries records from the journal into the hands of the output, and takes back what that
 // has finished.
 type flow struct {
-	*ground
+	*core
 	care     *care
 	opened   *opened
 	flights  *flights

@@ -19,7 +19,7 @@ var ErrHangs = errors.New("it has not finished a chunk")
 // How it is organised: what is below calls what is above it in this picture, and never the other
 // way round.
 //
-//	ground               configuration, where the follower stands, the inbox
+//	core               configuration, where the follower stands, the inbox
 //	care, opened         which record may end the process; the output as it was opened last
 //	flights, splitter    memory of records on their way; a long record in pieces
 //	sieve                what routes and steps leave of a record
@@ -34,7 +34,7 @@ var ErrHangs = errors.New("it has not finished a chunk")
 // is read, for which a Turn may be waited for, so Turn.mu comes after it; inbox.mu is held alone.
 // No output is called under any of them.
 type Follower struct {
-	*ground
+	*core
 	care      *care
 	opened    *opened
 	flights   *flights
@@ -47,22 +47,22 @@ type Follower struct {
 
 // New returns a follower that begins where its reader stands.
 func New(c *Config) *Follower {
-	g := newGround(c)
+	g := newCore(c)
 	g.recall()
-	sieve := &sieve{ground: g}
-	care, opened, flights := &care{ground: g}, &opened{ground: g, sieve: sieve}, &flights{ground: g}
+	sieve := &sieve{core: g}
+	care, opened, flights := &care{core: g}, &opened{core: g, sieve: sieve}, &flights{core: g}
 	splitter := newSplitter(g, opened)
 	sieve.splitter = splitter
 	fetcher := &fetcher{g, opened, flights, splitter, sieve}
-	outcomes := &outcomes{ground: g, care: care, opened: opened, fetcher: fetcher}
+	outcomes := &outcomes{core: g, care: care, opened: opened, fetcher: fetcher}
 	flow := &flow{
-		ground: g, care: care, opened: opened, flights: flights, splitter: splitter, sieve: sieve, fetcher: fetcher,
+		core: g, care: care, opened: opened, flights: flights, splitter: splitter, sieve: sieve, fetcher: fetcher,
 		outcomes: outcomes,
 	}
-	committer := &committer{ground: g, care: care, opened: opened, outcomes: outcomes}
+	committer := &committer{core: g, care: care, opened: opened, outcomes: outcomes}
 	closer := &closer{g, opened, flights, flow, committer}
 	giver := &giver{
-		ground: g, care: care, opened: opened, flights: flights, splitter: splitter, sieve: sieve, fetcher: fetcher,
+		core: g, care: care, opened: opened, flights: flights, splitter: splitter, sieve: sieve, fetcher: fetcher,
 		flow: flow, committer: committer, closer: closer,
 	}
 	return &Follower{g, care, opened, flights, splitter, flow, committer, closer, giver}

@@ -17,7 +17,7 @@ import (
 
 // opened is the output as it was opened last.
 type opened struct {
-	*ground
+	*core
 	sieve   *sieve
 	out     output.Output
 	gen     int // of out; that of the inbox

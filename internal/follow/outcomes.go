@@ -18,7 +18,7 @@ import (
 // Outcomes are what became of finished flights: counts, and what was refused, until it is a dead
 // letter.
 type outcomes struct {
-	*ground
+	*core
 	care    *care
 	opened  *opened
 	fetcher *fetcher

@@ -28,7 +28,7 @@ import (
 // record, and a state counts, only with the last. Of which nothing is left becomes an idle flight,
 // which is done without the output.
 type sieve struct {
-	*ground
+	*core
 	splitter *splitter
 	inflater forward.Inflater
 	out      step.Sifted

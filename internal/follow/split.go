@@ -39,7 +39,7 @@ type split struct {
 
 // A splitter makes several chunks of a record that is longer than the window.
 type splitter struct {
-	*ground
+	*core
 	opened   *opened
 	split    split
 	cutting  bool            // there is a split
@@ -48,8 +48,8 @@ type splitter struct {
 	pieces   forward.Pieces
 }
 
-func newSplitter(g *ground, o *opened) *splitter {
-	s := &splitter{ground: g, opened: o}
+func newSplitter(g *core, o *opened) *splitter {
+	s := &splitter{core: g, opened: o}
 	if g.cfg.Turn != nil {
 		g.cfg.Reader.OnLarge(2*g.cfg.Piece, func() {
 			if s.split.large == nil && s.ctx != nil {

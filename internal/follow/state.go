@@ -44,7 +44,7 @@ func unpackState(state []byte) (steps, own []byte, err error) {
 }
 
 // pack is the state for a commit at stop.
-func (g *ground) pack(own []byte) []byte {
+func (g *core) pack(own []byte) []byte {
 	var steps []byte
 	if g.cfg.Sift.Remembers() {
 		steps = g.cfg.Sift.AppendState(nil)
@@ -53,7 +53,7 @@ func (g *ground) pack(own []byte) []byte {
 }
 
 // ownState is the output's own part of what is committed.
-func (g *ground) ownState() []byte {
+func (g *core) ownState() []byte {
 	_, state := g.cfg.Reader.Committed()
 	_, own, err := unpackState(state)
 	if err != nil && !g.toldState {
@@ -64,7 +64,7 @@ func (g *ground) ownState() []byte {
 }
 
 // recall has steps know what they knew when the cursor was where it is.
-func (g *ground) recall() {
+func (g *core) recall() {
 	if !g.cfg.Sift.Remembers() {
 		return
 	}
@@ -77,13 +77,13 @@ func (g *ground) recall() {
 }
 
 // back has the reader and the steps be where the cursor stands.
-func (g *ground) back() error {
+func (g *core) back() error {
 	g.recall()
 	return g.cfg.Reader.SkipTo(g.committed)
 }
 
 // settle says that all is passed that steps have seen.
-func (g *ground) settle() {
+func (g *core) settle() {
 	if g.cfg.Sift.Remembers() {
 		record, _ := g.cfg.Sift.Learnt()
 		g.cfg.Sift.Settle(record)

@@ -27,7 +27,7 @@ const (
 // goroutine.
 type backlog struct {
 	*spill.Spill
-	*ground
+	*core
 	shelf   *shelf
 	pool    *pool
 	keeper  keeper
@@ -70,8 +70,8 @@ type entry struct {
 	f         *flight // that is in memory as well, and counts
 }
 
-func newBacklog(g *ground, shelf *shelf, pool *pool, sp *spill.Spill, k keeper) *backlog {
-	b := &backlog{Spill: sp, ground: g, shelf: shelf, pool: pool, keeper: k, origin: &g.rings.origin}
+func newBacklog(g *core, shelf *shelf, pool *pool, sp *spill.Spill, k keeper) *backlog {
+	b := &backlog{Spill: sp, core: g, shelf: shelf, pool: pool, keeper: k, origin: &g.rings.origin}
 	for _, e := range sp.Found {
 		b.push(entry{Entry: e})
 	}

@@ -25,7 +25,7 @@ var errUnread = errors.New("mover: what dead processes left cannot be read now")
 
 // A closer ends the life of a Mover, step by step as phase.go draws it.
 type closer struct {
-	*ground
+	*core
 	loop   *loop
 	states *states
 	dead   *dead
@@ -38,7 +38,7 @@ type closer struct {
 }
 
 func newCloser(l *loop, states *states, dead *dead) *closer {
-	return &closer{ground: l.ground, loop: l, states: states, dead: dead, shut: make(chan struct{})}
+	return &closer{core: l.core, loop: l, states: states, dead: dead, shut: make(chan struct{})}
 }
 
 // close is Mover.Close.
@@ -194,16 +194,16 @@ func (c *closer) save(ctx context.Context) {
 
 // mine takes the chunks of own rings, as they were cut, out of those that the destination gave up.
 func (c *closer) mine() []*flight {
-	air := c.loop.air
-	all := air.givenUp
-	air.givenUp = nil
+	delivery := c.loop.delivery
+	all := delivery.givenUp
+	delivery.givenUp = nil
 	var mine []*flight
 	for _, f := range all {
 		if f.from == nil && f.feed.Own {
 			f.flying = false
 			mine = append(mine, f)
 		} else {
-			air.givenUp = append(air.givenUp, f)
+			delivery.givenUp = append(delivery.givenUp, f)
 		}
 	}
 	asCut(mine, *c.rings.all.Load()) // however the destination gave them up
@@ -220,7 +220,7 @@ func (c *closer) run() {
 func (c *closer) end() {
 	c.loop.spiller.lastLook() // which the disk's goroutine sees when it finds the mailbox closed
 	c.mail.close()
-	c.loop.air.close()
+	c.loop.delivery.close()
 	c.loop.collect()
 	c.loop.answer()
 	c.states.close()
@@ -319,7 +319,7 @@ func (c *closer) giveUp(s *feed) {
 
 // undone are the chunks in memory that neither destination nor disk takes any more.
 func (c *closer) undone() []*flight {
-	return slices.Concat(c.loop.air.givenUp, c.loop.spiller.unsaved, c.loop.spiller.stuck)
+	return slices.Concat(c.loop.delivery.givenUp, c.loop.spiller.unsaved, c.loop.spiller.stuck)
 }
 
 // left is where things are, when the mover's goroutine cannot be asked.

@@ -13,7 +13,7 @@
 //	span       a window that was cut, as long as something of it is undone
 //	chunk      what a window has of one tag, or with Config.Ordered a run of it, under a random id and a mark in the ring
 //	flight     a chunk from the cut to what becomes of it
-//	air        the flights that the destination has
+//	delivery   the flights that the destination has
 //	spill      a journal of chunks in Config.Dir (package spill); a backlog is one as the loop ships it
 //	entry      a chunk in a spill, as its backlog knows it
 //	shelf      the spills as the disk's goroutine has them
@@ -22,7 +22,7 @@
 //	legacy     what dead processes left: rings, spills, and the chunks that they had cut
 //	state      what a destination wants stored with a chunk, to go on from there after a crash
 //	origin     the processes whose chunks one state covers: all, or one
-//	ground     what all parts of a Mover share
+//	core       what all parts of a Mover share
 //	phase      how far the life of a Mover has come (phase.go)
 //	action     what becomes of the next records of the ring: they are shipped, spilled, dropped, or wait (action.go)
 //
@@ -43,10 +43,10 @@
 //	 rings ◄───────── loop ──► legacy   what dead processes left: a queue, shipped first
 //	                   ├─────► spiller  what the destination cannot have; its shelf is on the disk's goroutine
 //	                   ├─────► packer   windows, made flights
-//	                   └─────► air      what the destination has ──► Submit … done
+//	                   └─────► delivery what the destination has ──► Submit … done
 //	 closer: the steps of Close, and the end of the loop's goroutine
 //
-// All of them share one ground: the configuration, the phase, the mailbox, the disk's goroutine,
+// All of them share one core: the configuration, the phase, the mailbox, the disk's goroutine,
 // the rings of this process, the accounts.
 //
 // # Order

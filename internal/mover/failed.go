@@ -6,7 +6,7 @@ import "fmt"
 
 // oldest is the oldest own ring in which there may be records. Those before it have failed, and are
 // let go when all that could be read of them is done.
-func (g *ground) oldest() *feed {
+func (g *core) oldest() *feed {
 	for {
 		all := *g.rings.all.Load()
 		if len(all) == 1 || !g.finished(all[0]) {
@@ -17,7 +17,7 @@ func (g *ground) oldest() *feed {
 
 // finished says that all that could be read of a ring that failed is done, and lets go of it: what
 // could not be read is lost.
-func (g *ground) finished(s *feed) bool {
+func (g *core) finished(s *feed) bool {
 	if s.Fill() || !s.Ended || s.Out > 0 {
 		return false
 	}
@@ -34,7 +34,7 @@ func (g *ground) finished(s *feed) bool {
 
 // loseUnread counts what can no longer be read of an own ring that failed. What comes next gets
 // another ring, also when no call has met the failure yet.
-func (g *ground) loseUnread(s *feed) {
+func (g *core) loseUnread(s *feed) {
 	if !s.Ended || s.Fill() || s.counted {
 		return
 	}

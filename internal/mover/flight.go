@@ -24,7 +24,7 @@ type flight struct {
 	pos     journal.Position
 	inJob   **flight // its place in what the disk's goroutine has: a spillJob, or flights to be put aside
 	flying  bool     // the destination has it, or gave it up
-	at      int      // in air.out; givenUpAt: no longer
+	at      int      // in delivery.out; givenUpAt: no longer
 	aside   bool     // a spill of its own (inSpill) has it in place of the ring, while it flies
 	res     output.Result
 	kept    uint64              // events that the destination refuses, and that are dead letters

@@ -60,7 +60,7 @@ func (l *loop) answer() {
 		s.answerTo(0, s.doneTo.Load(), nil)
 	}
 	l.legacy.unmix()
-	if l.slow.Load() && len(l.air.out) == 0 && l.legacy.begun() && len(l.legacy.queue) == 0 &&
+	if l.slow.Load() && len(l.delivery.out) == 0 && l.legacy.begun() && len(l.legacy.queue) == 0 &&
 		!l.rings.cur.Load().Fill() {
 		l.slow.Store(false)
 	}

@@ -18,11 +18,11 @@ import (
 // A legacy is what dead processes left: a queue of rings, spills and chunks, which are shipped
 // before what is this process's own.
 type legacy struct {
-	*ground
-	air     *air
-	spiller *spiller
-	states  *states
-	shelf   *shelf
+	*core
+	delivery *delivery
+	spiller  *spiller
+	states   *states
+	shelf    *shelf
 
 	discovered bool             // what they left is known
 	adoptAt    time.Time        // look again then
@@ -117,7 +117,7 @@ func (l *legacy) found(rings []*feed, all []*spill.Spill) {
 	var spills []*backlog
 	ids := map[[idLen]byte]bool{}
 	for _, found := range all {
-		sp := newBacklog(l.ground, l.shelf, l.air.pool, found, l)
+		sp := newBacklog(l.core, l.shelf, l.delivery.pool, found, l)
 		sp.origin = cmp.Or(l.states.ofSpill[found], sp.origin)
 		for id := range sp.IDs {
 			ids[id] = true
@@ -176,7 +176,7 @@ func (l *legacy) rebuild(s *feed, ids map[[idLen]byte]bool) (older, younger *rem
 	}
 	flights := func(chunks []*window.Marked) (all []*flight) {
 		for _, k := range chunks {
-			f := l.air.pool.take()
+			f := l.delivery.pool.take()
 			k.MoveTo(&f.Marked)
 			f.feed = s
 			n := uint64(f.Chunk.Events)
@@ -223,7 +223,7 @@ func (l *legacy) next() shipper {
 			l.queue = slices.Delete(l.queue, i, i+1)
 		case ok && l.spiller.hangs && len(sp.ahead) == 0:
 			i++ // what is younger does not wait for a disk that hangs
-		case q.sent() && l.air.stands():
+		case q.sent() && l.delivery.stands():
 			i++
 		default:
 			return q
@@ -246,7 +246,7 @@ func (l *legacy) over(q shipper) bool {
 func (l *legacy) overSpill(sp *backlog) bool {
 	if sp.broken && len(sp.ahead) == 0 {
 		// Nothing more can be had of it now. It comes back when something can.
-		if len(l.air.out) > 0 && l.air.active == shipper(sp) {
+		if len(l.delivery.out) > 0 && l.delivery.active == shipper(sp) {
 			return false
 		}
 		l.stranded = append(l.stranded, sp)
@@ -294,7 +294,7 @@ func (l *legacy) overRing(s *feed) bool {
 // the spill of another process, because this one was killed in between, two successors would each
 // write the lines that they find.
 func (l *legacy) spillAdopted() {
-	if len(l.queue) == 0 || l.cfg.Dir == "" || l.byOrigin != nil || !l.air.stalled() ||
+	if len(l.queue) == 0 || l.cfg.Dir == "" || l.byOrigin != nil || !l.delivery.stalled() ||
 		!l.spiller.circumstances().spillable() {
 		return
 	}

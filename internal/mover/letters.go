@@ -30,7 +30,7 @@ const (
 // dead is the way of dead letters to the disk. It has a goroutine of its own while there are some,
 // since another process may have the folder.
 type dead struct {
-	*ground
+	*core
 	work disk
 
 	used atomic.Bool // there were some

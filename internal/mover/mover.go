@@ -10,18 +10,19 @@ import "context"
 // How it is organised: what is below calls what is above it in this picture, and never the other
 // way round.
 //
-//	ground (ground.go)     configuration, life, mailbox, the disk's goroutine, own rings, accounts
+//	core (core.go)         configuration, life, mailbox, the disk's goroutine, own rings, accounts
 //	flight (flight.go)     a chunk from the cut to its end
-//	air, packer, spiller   what the destination has; cutting windows; what goes to the spill
+//	delivery, packer,      what the destination has; cutting windows;
+//	spiller                what goes to the spill
 //	legacy (legacy.go)     what dead processes left
 //	loop (run.go)          the mover's goroutine: does what is to do, and rests
 //	closer (close.go)      ends it
 //
-// The parts from the air to the loop belong to the mover's goroutine; others reach it by the
+// The parts from the delivery to the loop belong to the mover's goroutine; others reach it by the
 // mailbox. A second goroutine does what may hang in a disk (disk.go, shelf.go). Lock order:
-// rings.mu, mailbox.mu; air.mu, states.mu and waiters.mu are held alone.
+// rings.mu, mailbox.mu; delivery.mu, states.mu and waiters.mu are held alone.
 type Mover struct {
-	*ground
+	*core
 	loop   *loop
 	closer *closer
 }
@@ -32,13 +33,13 @@ func Open(c *Config) (*Mover, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGround(&cfg)
+	g, err := newCore(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	states, dead := &states{ground: g}, &dead{ground: g}
+	states, dead := &states{core: g}, &dead{core: g}
 	l := newLoop(g, states, dead)
-	m := &Mover{ground: g, loop: l, closer: newCloser(l, states, dead)}
+	m := &Mover{core: g, loop: l, closer: newCloser(l, states, dead)}
 	l.legacy.begin()
 	go m.closer.run()
 	return m, nil

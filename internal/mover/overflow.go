@@ -13,7 +13,7 @@ func (l *loop) overflow() {
 			l.short.Store(false) // room comes by itself; a call that finds none all the same asks again
 			return
 		case action == spills && (s == nil || !l.spiller.spill(s)):
-			l.spiller.relief.begin(l.air.pinning())
+			l.spiller.relief.begin(l.delivery.pinning())
 			return
 		case action == waits || s == nil:
 			return
@@ -49,9 +49,9 @@ func (l *loop) limit(s *feed, used int64) int64 {
 
 // able says that the own ring's records can be shipped now.
 func (l *loop) able() bool {
-	s := l.rings.cur.Load()
-	if !l.legacy.begun() || l.phase >= stopped || !l.air.roomy() || s.Crowded() {
+	s, d := l.rings.cur.Load(), l.delivery
+	if !l.legacy.begun() || l.phase >= stopped || !d.roomy() || s.Crowded() {
 		return false
 	}
-	return l.next() == shipper(s) && (len(l.air.out) == 0 || l.air.active == shipper(s) || l.air.stands())
+	return l.next() == shipper(s) && (len(d.out) == 0 || d.active == shipper(s) || d.stands())
 }

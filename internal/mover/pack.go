@@ -6,7 +6,7 @@ import "github.com/spillwaylog/spillway/internal/window"
 
 // A packer cuts windows from rings, makes flights of them, and accounts for that.
 type packer struct {
-	*ground
+	*core
 	pool   *pool
 	work   *window.Cutter
 	batch  int       // bytes of a window
@@ -14,8 +14,8 @@ type packer struct {
 	chunks []*window.Marked
 }
 
-func newPacker(g *ground, pool *pool) *packer {
-	return &packer{ground: g, pool: pool, work: window.NewCutter(g.cfg.Ordered, &pool.Buffers)}
+func newPacker(g *core, pool *pool) *packer {
+	return &packer{core: g, pool: pool, work: window.NewCutter(g.cfg.Ordered, &pool.Buffers)}
 }
 
 // full says that the last window was cut before the ring's end.

@@ -21,7 +21,7 @@ import (
 // before that. Not so where the destination has states: the one in a ring's header says how far the
 // chunks under marks are done, and cannot say it of these.
 type relief struct {
-	*ground
+	*core
 	pool    *pool
 	shelf   *shelf
 	failed  func(error) // told why the disk took nothing
@@ -60,7 +60,7 @@ func (r *relief) done(sp *spill.Spill, flights []*flight, at []journal.Position,
 	}
 	var b *backlog
 	if sp != nil {
-		b = newBacklog(r.ground, r.shelf, r.pool, sp, nil)
+		b = newBacklog(r.core, r.shelf, r.pool, sp, nil)
 		r.aside = append(r.aside, b)
 	}
 	for i, f := range flights {
@@ -77,7 +77,7 @@ func (r *relief) done(sp *spill.Spill, flights []*flight, at []journal.Position,
 
 // putAside adds a chunk that is in memory as well. A flight that has ended, or that the destination
 // has given up meanwhile, is in the care of its ring. What the destination just says of one is not
-// looked at: that is for air.landing.
+// looked at: that is for delivery.landing.
 func (sp *backlog) putAside(f *flight, at journal.Position) {
 	e := entry{Entry: spill.Entry{Pos: at, Bytes: f.Bytes, Events: uint32(f.Chunk.Events)}, span: f.span, done: true}
 	if f.flying && f.at != givenUpAt {

@@ -28,18 +28,18 @@ func aloft(t *testing.T, n int) (*loop, []*job1) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := newGround(&c)
+	g, err := newCore(&c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.rings.cur.Load().close(false) })
-	l := newLoop(g, &states{ground: g}, &dead{ground: g})
+	l := newLoop(g, &states{core: g}, &dead{core: g})
 	for range n {
-		f := l.air.pool.take()
+		f := l.delivery.pool.take()
 		forward.AppendID(f.ID[:0])
 		f.feed, f.Chunk = g.rings.cur.Load(), forward.Chunk{Tag: "a", ID: f.ID[:], UniqueID: true}
 		f.Chunk.Entries, f.Chunk.Events = []byte{0x92, 1, 0x80}, 1
-		l.air.submit(f)
+		l.delivery.submit(f)
 	}
 	return l, d.pending
 }
@@ -48,8 +48,8 @@ func aloft(t *testing.T, n int) (*loop, []*job1) {
 // mover's takes note that the chunk was put aside.
 func TestAsideWhileItLands(t *testing.T) {
 	l, jobs := aloft(t, 1)
-	a, shelf := l.air, l.spiller.shelf
-	b := newBacklog(a.ground, shelf, a.pool, &spill.Spill{}, nil)
+	a, shelf := l.delivery, l.spiller.shelf
+	b := newBacklog(a.core, shelf, a.pool, &spill.Spill{}, nil)
 	var answered sync.WaitGroup
 	answered.Go(func() { jobs[0].done(output.Result{Err: output.ErrClosed}) })
 	b.putAside(a.out[0], 1)
@@ -64,7 +64,7 @@ func TestAsideWhileItLands(t *testing.T) {
 // ended before it was told: what of it is undone is in the ring's care.
 func TestAsideTooLate(t *testing.T) {
 	l, _ := aloft(t, 1)
-	a, r := l.air, l.spiller.relief
+	a, r := l.delivery, l.spiller.relief
 	a.mail.close()
 	r.begin(a.pinning())
 	<-a.disk.rest()
@@ -76,7 +76,7 @@ func TestAsideTooLate(t *testing.T) {
 // TestAsideCounts: what chunks that are put aside take counts as DiskUsed, and towards MaxDisk.
 func TestAsideCounts(t *testing.T) {
 	l, _ := aloft(t, 3)
-	a, r := l.air, l.spiller.relief
+	a, r := l.delivery, l.spiller.relief
 	for _, f := range a.out {
 		f.Chunk.Entries = make([]byte, 200<<10)
 	}
@@ -110,7 +110,7 @@ func TestAsideCounts(t *testing.T) {
 // TestAsideInPart: what is done of the chunks that were put aside does not come again.
 func TestAsideInPart(t *testing.T) {
 	l, jobs := aloft(t, 3)
-	a, r := l.air, l.spiller.relief
+	a, r := l.delivery, l.spiller.relief
 	do := func() {
 		<-a.disk.rest()
 		for _, fn := range a.mail.fetch() {
@@ -127,7 +127,7 @@ func TestAsideInPart(t *testing.T) {
 	do()
 	r.leave()
 	do()
-	left := newShelf(a.ground).discover(nil)
+	left := newShelf(a.core).discover(nil)
 	defer closeAll(left)
 	if len(left) != 1 || len(left[0].Found) != 1 || !left[0].IDs[[idLen]byte([]byte(jobs[2].id))] {
 		t.Errorf("left %d spills, %+v", len(left), left)

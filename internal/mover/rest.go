@@ -109,8 +109,8 @@ func (l *loop) others(now time.Time, wait time.Duration) time.Duration {
 	if l.cfg.Dir != "" {
 		wait = min(wait, max(l.legacy.lookIn(now, l.spiller.lookIn(now, idleEvery)), shortest))
 	}
-	if (len(l.legacy.queue) > 0 || l.spiller.own != nil && l.spiller.own.live > 0) && len(l.air.out) > 0 {
-		if d := l.air.tookAt.Add(l.cfg.quiet).Sub(now); d > 0 {
+	if (len(l.legacy.queue) > 0 || l.spiller.own != nil && l.spiller.own.live > 0) && len(l.delivery.out) > 0 {
+		if d := l.delivery.tookAt.Add(l.cfg.quiet).Sub(now); d > 0 {
 			wait = min(wait, d)
 		}
 	}

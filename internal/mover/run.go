@@ -7,34 +7,34 @@ import "time"
 // A loop is the mover's goroutine: what only that touches, and all that there is to do, over and
 // over.
 type loop struct {
-	*ground
-	air     *air
-	pack    *packer
-	spiller *spiller
-	legacy  *legacy
-	flushes []*flush
-	payload []byte // of a summary event
-	tellAt  time.Time
+	*core
+	delivery *delivery
+	pack     *packer
+	spiller  *spiller
+	legacy   *legacy
+	flushes  []*flush
+	payload  []byte // of a summary event
+	tellAt   time.Time
 	timing
 }
 
-func newLoop(g *ground, states *states, dead *dead) *loop {
+func newLoop(g *core, states *states, dead *dead) *loop {
 	pool := &pool{most: 64}
 	if g.cfg.Ordered {
-		pool.most = maxFlying
+		pool.most = maxInDelivery
 	}
-	air := &air{ground: g, pool: pool, states: states, dead: dead}
-	pool.land = air.land
+	delivery := &delivery{core: g, pool: pool, states: states, dead: dead}
+	pool.land = delivery.land
 	pack := newPacker(g, pool)
 	shelf := newShelf(g)
-	spiller := &spiller{ground: g, pack: pack, states: states, shelf: shelf}
+	spiller := &spiller{core: g, pack: pack, states: states, shelf: shelf}
 	spiller.relief = &relief{
-		ground: g, pool: pool, shelf: shelf,
+		core: g, pool: pool, shelf: shelf,
 		failed: func(err error) { spiller.refuse(nil, err, false) },
 	}
-	legacy := &legacy{ground: g, air: air, spiller: spiller, states: states, shelf: shelf}
+	legacy := &legacy{core: g, delivery: delivery, spiller: spiller, states: states, shelf: shelf}
 	spiller.retired = legacy.retired
-	l := &loop{ground: g, air: air, pack: pack, spiller: spiller, legacy: legacy}
+	l := &loop{core: g, delivery: delivery, pack: pack, spiller: spiller, legacy: legacy}
 	l.timer = time.NewTimer(time.Hour)
 	l.anchorAt = time.Now().Add(anchorEvery)
 	l.measure()
@@ -74,13 +74,13 @@ func (l *loop) measure() {
 		batch = min(batch, l.cfg.MaxDisk/8) // a journal takes nothing that is larger than itself
 	}
 	l.pack.batch = int(batch)
-	l.air.most = max(size/4, batch)
+	l.delivery.most = max(size/4, batch)
 }
 
 // collect does what others asked for, and takes back chunks that the destination is done with.
 func (l *loop) collect() {
 	calls := l.mail.fetch() // before the chunks: what had landed before a call is seen
-	l.air.collect()
+	l.delivery.collect()
 	for i, fn := range calls {
 		fn()
 		calls[i] = nil
@@ -92,15 +92,15 @@ func (l *loop) ship() {
 	if !l.legacy.begun() || l.phase >= stopped {
 		return
 	}
-	for l.air.roomy() {
+	for l.delivery.roomy() {
 		q := l.next()
-		if q != l.air.active {
+		if q != l.delivery.active {
 			// One shipper after the other, wholly: what a destination stores with its chunks then
 			// needs no merging.
-			if len(l.air.out) > 0 && !l.air.stands() {
+			if len(l.delivery.out) > 0 && !l.delivery.stands() {
 				return
 			}
-			l.air.active = q
+			l.delivery.active = q
 		}
 		s, isRing := q.(*feed)
 		if isRing && !l.due(s) {
@@ -114,7 +114,7 @@ func (l *loop) ship() {
 			l.gatherTo = time.Time{} // what comes now waits for others anew
 		}
 		for _, f := range flights {
-			l.air.submit(f)
+			l.delivery.submit(f)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (l *loop) next() shipper {
 	if q := l.legacy.next(); q != nil {
 		return q
 	}
-	if q := l.spiller.next(l.air.stands()); q != nil {
+	if q := l.spiller.next(l.delivery.stands()); q != nil {
 		return q
 	}
 	return l.oldest()

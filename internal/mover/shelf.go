@@ -13,14 +13,14 @@ import (
 
 // A shelf is where the disk's goroutine keeps spills. All of it belongs to that goroutine.
 type shelf struct {
-	*ground
+	*core
 	folder *spill.Folder
 	own    *spill.Spill // that of this process; nil before it is needed
 	before int          // spills that were made to be read before it
 }
 
-func newShelf(g *ground) *shelf {
-	return &shelf{ground: g, folder: spill.New(&spill.Options{
+func newShelf(g *core) *shelf {
+	return &shelf{core: g, folder: spill.New(&spill.Options{
 		Name: g.cfg.Name, Identity: g.cfg.identity(), Dir: g.cfg.Dir, Shm: g.cfg.Shm, MaxDisk: g.cfg.MaxDisk,
 		BootID: func() string { return g.rings.cur.Load().Ring.Owner().BootID },
 		Report: g.report, GaveUp: g.gaveUp, FS: g.cfg.fs, Fault: g.cfg.fault,

@@ -18,7 +18,7 @@ import (
 // that it does not take. It is the mover's goroutine's; what may hang in a disk is done by the
 // shelf.
 type spiller struct {
-	*ground
+	*core
 	pack    *packer
 	states  *states
 	shelf   *shelf
@@ -84,7 +84,7 @@ func (s *spiller) spilled(j *spillJob, sp *spill.Spill, stored bool, err error, 
 	s.writing--
 	s.underWay = nil
 	if sp != nil && s.own == nil {
-		s.own = newBacklog(s.ground, s.shelf, s.pack.pool, sp, s)
+		s.own = newBacklog(s.core, s.shelf, s.pack.pool, sp, s)
 		s.own.own = true
 	}
 	if some {

@@ -18,7 +18,7 @@ import (
 // spill's cursor, which moves with it. Before a ring or spill is removed its state goes to another
 // place of its origin, or an older one would count.
 type states struct {
-	*ground
+	*core
 	ofSpill map[*spill.Spill]*origin // that were found
 	mu      sync.Mutex
 	buf     []byte

@@ -50,7 +50,7 @@ func TestStuckGoesToTheDestination(t *testing.T) {
 		left := 0
 		d.mu.Lock()
 		d.answer = func(j *job1) string { // the mover's goroutine asks
-			if l, ok := f.m.loop.air.active.(*leftover); ok && l != nil {
+			if l, ok := f.m.loop.delivery.active.(*leftover); ok && l != nil {
 				left++
 				if kind := kindOf(f.m, j.id); kind != window.ToDestination && kind != window.RunsToDestination {
 					t.Errorf("the mark of chunk %s ends with %q", j.id, kind)
@@ -153,7 +153,7 @@ func TestUnansweredChunk(t *testing.T) {
 		f.must("a", 1, 0, 2000, 1000)
 		waits := false
 		d.answering(func(*job1) string { // the mover's goroutine asks
-			if sp, ok := f.m.loop.air.active.(*backlog); ok && sp.sent() && !waits {
+			if sp, ok := f.m.loop.delivery.active.(*backlog); ok && sp.sent() && !waits {
 				waits = true
 				return "later"
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/output"
 )
 
-// A ground is what all parts of a Mover share.
-type ground struct {
+// A core is what all parts of a Mover share.
+type core struct {
 	cfg Config
 	life
 	pressure
@@ -22,8 +22,8 @@ type ground struct {
 	byOrigin output.ByOrigin // the same, if each process has states of its own
 }
 
-func newGround(cfg *Config) (*ground, error) {
-	g := &ground{cfg: *cfg, life: newLife(), mail: mailbox{wakeup: make(chan struct{}, 1)}}
+func newCore(cfg *Config) (*core, error) {
+	g := &core{cfg: *cfg, life: newLife(), mail: mailbox{wakeup: make(chan struct{}, 1)}}
 	g.rings.cfg, g.rings.wake = &g.cfg, g.mail.wake
 	g.count.rings, g.count.wake = &g.rings, g.mail.wake
 	g.resumer, _ = cfg.Destination.(output.Resumer)
@@ -31,10 +31,10 @@ func newGround(cfg *Config) (*ground, error) {
 	return g, g.rings.open()
 }
 
-func (g *ground) report(err error) { g.cfg.report(err) }
+func (g *core) report(err error) { g.cfg.report(err) }
 
 // overwritten counts records of a ring that were overwritten, or cannot be read.
-func (g *ground) overwritten(s *feed, n uint64) {
+func (g *core) overwritten(s *feed, n uint64) {
 	g.count.miss(Lost, n)
 	where := s.Ring.Path()
 	if where == "" {

@@ -15,8 +15,8 @@ import (
 // errBehind says why an output was closed.
 var errBehind = errors.New("it was closed, for it did not finish what it had, and too much waits for it")
 
-// A ground is what all parts of a Follower stand on.
-type ground struct {
+// A core is what all parts of a Follower stand on.
+type core struct {
 	cfg   Config
 	start journal.Position // where the cursor stood when the follower was made
 	moved atomic.Int64     // since when the output owes something, in nanoseconds since 1970; 0: it does not
@@ -49,8 +49,8 @@ func (l *fence) again() {
 	l.reached = false
 }
 
-func newGround(c *Config) *ground {
-	g := &ground{cfg: *c}
+func newCore(c *Config) *core {
+	g := &core{cfg: *c}
 	if g.cfg.Chunks <= 0 {
 		g.cfg.Chunks = 1024
 	}
@@ -104,6 +104,6 @@ type due struct {
 	soon    bool      // the next commit is urgent
 }
 
-func (g *ground) reportBroken(end journal.Position, err error) {
+func (g *core) reportBroken(end journal.Position, err error) {
 	g.cfg.Report(codes.RecordBroken.Errorf("the record that ends at %v is no chunk: %w; left out", end, err))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spillwaylog/spillway/internal/window"
 )
 
-// air is what the destination has. All but land is the mover's goroutine's.
-type air struct {
-	*ground
+// delivery is what the destination has. All but land is the mover's goroutine's.
+type delivery struct {
+	*core
 	pool    *pool
 	states  *states
 	dead    *dead
@@ -32,8 +32,8 @@ type air struct {
 	landed []*flight // of done, being looked at; the mover's goroutine's
 }
 
-// maxFlying is how many chunks may be with an ordered destination.
-const maxFlying = 4 * window.MaxRuns
+// maxInDelivery is how many chunks may be with an ordered destination.
+const maxInDelivery = 4 * window.MaxRuns
 
 // givenUpAt is flight.at of a chunk that the destination gave up.
 const givenUpAt = -1
@@ -45,25 +45,25 @@ type shipper interface {
 }
 
 // roomy says that the destination may have another chunk.
-func (a *air) roomy() bool {
+func (a *delivery) roomy() bool {
 	few := len(a.out) < a.cfg.Window
 	if a.cfg.Ordered {
-		few = len(a.out) < maxFlying && a.windows < a.cfg.Window
+		few = len(a.out) < maxInDelivery && a.windows < a.cfg.Window
 	}
 	return few && (a.bytes < a.most || len(a.out) == 0)
 }
 
 // stalled says that the destination has chunks, and has taken none of them for a while.
-func (a *air) stalled() bool { return len(a.out) > 0 && time.Since(a.tookAt) >= a.cfg.quiet }
+func (a *delivery) stalled() bool { return len(a.out) > 0 && time.Since(a.tookAt) >= a.cfg.quiet }
 
 // stands says that the destination has had chunks for a while, and takes none of them. It may be
 // one that a server refuses, without a word. Others have to come to show that, so the next shipper
 // goes on; a host gets them in order all the same. Not so where there are states.
-func (a *air) stands() bool { return a.resumer == nil && a.stalled() }
+func (a *delivery) stands() bool { return a.resumer == nil && a.stalled() }
 
 // pinning are the chunks of own rings which these have to keep, since no spill has them, as they
 // were cut.
-func (a *air) pinning() []*flight {
+func (a *delivery) pinning() []*flight {
 	var all []*flight
 	for _, f := range a.out {
 		if f.from == nil && f.feed.Own && f.inSpill == nil && f.inJob == nil {
@@ -75,7 +75,7 @@ func (a *air) pinning() []*flight {
 }
 
 // submit hands a flight to the destination.
-func (a *air) submit(f *flight) {
+func (a *delivery) submit(f *flight) {
 	if len(a.out) == 0 {
 		a.tookAt = time.Now()
 	}
@@ -99,7 +99,7 @@ func (a *air) submit(f *flight) {
 // land is what the destination calls. A state is stored before it returns: the destination counts
 // on that. Chunks whose state comes with a later one wait for that, or their marks could go while
 // the state that a successor would find in the ring is still the one before them.
-func (a *air) land(f *flight, r output.Result) {
+func (a *delivery) land(f *flight, r output.Result) {
 	if a.dead.keeps(&r) {
 		a.dead.keep(f, r, a.touchDown)
 		return
@@ -108,7 +108,7 @@ func (a *air) land(f *flight, r output.Result) {
 }
 
 // touchDown is the end of land: the chunk needs nothing more.
-func (a *air) touchDown(f *flight, r output.Result) {
+func (a *delivery) touchDown(f *flight, r output.Result) {
 	stored := r.State != nil && r.Err == nil
 	if stored {
 		a.states.keep(f, r.State)
@@ -135,14 +135,14 @@ func (a *air) touchDown(f *flight, r output.Result) {
 }
 
 // close has what lands later ignored.
-func (a *air) close() {
+func (a *delivery) close() {
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()
 }
 
 // collect takes back the chunks that the destination is done with.
-func (a *air) collect() {
+func (a *delivery) collect() {
 	a.mu.Lock()
 	a.landed, a.done = a.done, a.landed[:0]
 	a.mu.Unlock()
@@ -155,7 +155,7 @@ func (a *air) collect() {
 
 // rejected accounts for the events that the destination refuses for good, and tells the first
 // reason. What is no dead letter is lost.
-func (a *air) rejected(f *flight) uint64 {
+func (a *delivery) rejected(f *flight) uint64 {
 	n := uint64(0)
 	for _, r := range output.Refusals(f.res.Rejected, f.Chunk.Events) {
 		n += uint64(len(r.Entries))
@@ -179,7 +179,7 @@ func (a *air) rejected(f *flight) uint64 {
 }
 
 // landing takes a flight back from the destination.
-func (a *air) landing(f *flight, now time.Time) {
+func (a *delivery) landing(f *flight, now time.Time) {
 	last := a.out[len(a.out)-1]
 	a.out[f.at], last.at = last, f.at
 	a.out[len(a.out)-1] = nil
