@@ -5,7 +5,6 @@
 package ring
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -37,51 +36,6 @@ const leftoverAge = time.Minute
 // held has the paths of the rings that this process has: of many loggers of a process each looks
 // for what dead ones left, and need not open what all others have.
 var held sync.Map
-
-// cleaned has the folders from which Open has removed leftovers: once is enough, for Adopt does it,
-// too.
-var cleaned sync.Map
-
-// settle makes the ring's folder and files, complete under a temporary name, and maps the memory;
-// furnish gets what it needs of that to begin with.
-func settle(o *Options, born time.Time, m *memory, furnish func() error) (*home, error) {
-	dir, err := ensureDir(o.Dir, o.Report)
-	if err != nil {
-		return nil, err
-	}
-	if _, cleaned := cleaned.LoadOrStore(dir, true); !cleaned {
-		if d, err := OpenDir(dir); err == nil {
-			d.Clean(0)
-			d.Close()
-		}
-	}
-	fit(&m.head, dir)
-	for range 10 {
-		// A process that cleans up may find the folder before it is locked, and then it is gone.
-		var h *home
-		if h, err = moveIn(o, dir, born, m, furnish); !errors.Is(err, ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
-			return h, err
-		}
-		_, _ = rand.Read(m.head.id[:])
-	}
-	return nil, err
-}
-
-// fit makes segments smaller where there is no room for many large ones.
-func fit(h *head, dir string) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	if there := room(f); there < h.size {
-		least := int64(minSegment)
-		for least*maxSegments < h.size {
-			least *= 2
-		}
-		h.unit = min(h.unit, max(segmentSize(there), least))
-	}
-}
 
 func moveIn(o *Options, dir string, born time.Time, m *memory, furnish func() error) (*home, error) {
 	boot, err := bootID()

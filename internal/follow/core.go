@@ -26,7 +26,8 @@ type core struct {
 	progress
 	due
 
-	toldState bool // that the state of the cursor is not readable; it is the same until a commit
+	takesWhole bool // the output gets no pieces: its token is the position
+	toldState  bool // that the state of the cursor is not readable; it is the same until a commit
 }
 
 // A fence is how far a follower may come.

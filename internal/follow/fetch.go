@@ -43,7 +43,7 @@ func (h *fetcher) fetch(x *flight) (ok bool, err error) {
 		h.filled(x, had, h.splitter.piece(x))
 		return true, nil
 	}
-	whole := h.cfg.Opaque || h.opened.whole
+	whole := h.cfg.Opaque || h.takesWhole
 	if h.cfg.Recent != nil {
 		if r, ok := h.cfg.Recent(h.taken); ok {
 			if h.until.passesLocked(r.End) {

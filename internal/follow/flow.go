@@ -41,7 +41,7 @@ func (w *flow) next() (more bool, err error) {
 		x.learnt, news = w.cfg.Sift.Learnt()
 		x.bytes += news
 	}
-	if w.opened.whole {
+	if w.takesWhole {
 		if err := w.outcomes.refuseNow(w.splitter.ctx, x); err != nil {
 			s.recycle(x)
 			return false, err

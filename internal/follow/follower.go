@@ -156,7 +156,7 @@ func (f *Follower) round(ctx, drain context.Context) (over bool) {
 		return false
 	}
 	careful := f.care.careful() && !f.splitter.cutting && !f.flow.sieve.pending()
-	if careful && !f.care.alone(f.opened.whole, f.flights.window.Len()) {
+	if careful && !f.care.alone(f.takesWhole, f.flights.window.Len()) {
 		f.flow.await(ctx, 0)
 		return false
 	}
@@ -186,7 +186,7 @@ func (f *Follower) round(ctx, drain context.Context) (over bool) {
 // transaction does so before Submit returns: nothing of what waits for the transaction is in hand,
 // and a careful start need not wait for it.
 func (f *Follower) made() {
-	if f.opened.whole {
+	if f.takesWhole {
 		f.care.clearAlone()
 	}
 }

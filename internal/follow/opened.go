@@ -24,7 +24,6 @@ type opened struct {
 	resumer bool
 	at      output.Placed // out, if it is one
 	longer  output.Longer // likewise
-	whole   bool          // out gets no pieces: its token is the position
 	broken  error         // why out is of no more use, or why there is none
 	reopens int           // since the last commit
 	token   [tokenLen + 4]byte
@@ -58,7 +57,7 @@ func (o *opened) open(ctx context.Context) error {
 		_, o.resumer = out.(output.Resumer)
 		o.at, _ = out.(output.Placed)
 		o.longer, _ = out.(output.Longer)
-		_, o.whole = out.(output.Transactional)
+		_, o.takesWhole = out.(output.Transactional)
 		return nil
 	}
 	o.inbox.close()

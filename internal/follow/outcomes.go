@@ -75,7 +75,7 @@ func (u *outcomes) refuse(x *flight) (events int64) {
 	var whole *forward.Chunk
 	for _, r := range output.Refusals(x.result.Rejected, x.chunk.Events) {
 		events += int64(len(r.Entries))
-		if u.cfg.Refuse == nil || u.opened.whole { // refuseAt has it
+		if u.cfg.Refuse == nil || u.takesWhole { // refuseAt has it
 			continue
 		}
 		if whole == nil {

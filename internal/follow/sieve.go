@@ -99,7 +99,7 @@ func (v *sieve) sift(x *flight) error {
 	v.rest = nil
 	v.splitter.cutting = v.splitter.cutting && x.part
 	v.out.Most = 0
-	if !v.splitter.opened.whole {
+	if !v.takesWhole {
 		v.out.Most = int(2 * v.cfg.Piece)
 	}
 	if err := v.batch(x, c.Entries); err != nil {

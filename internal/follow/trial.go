@@ -22,7 +22,7 @@ func (f *Follower) Try(ctx context.Context) {
 	defer cancel()
 	last := f.cfg.Caution.Last.Finished
 	f.care.trials = f.cfg.Caution.Last.Trials + 1
-	for ctx.Err() == nil && f.finished <= last && (!f.opened.whole || f.taken <= last) && !f.care.failing &&
+	for ctx.Err() == nil && f.finished <= last && (!f.takesWhole || f.taken <= last) && !f.care.failing &&
 		!f.care.outputFailed.Load() && !f.waits() {
 		f.round(ctx, context.Background())
 	}
