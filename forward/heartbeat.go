@@ -56,8 +56,8 @@ func (s *Server) ServeHeartbeat(pc net.PacketConn) error {
 // second; two servers that were made to answer each other stop when one of them does not.
 const maxAnswers = 8
 
-// answers counts answers of this second by sender. Senders may share a counter, so that strangers
-// cannot make it grow.
+// answers counts answers of this second by sender. Senders may share a counter, so that unknown
+// peers cannot make it grow.
 type answers struct {
 	seed   maphash.Seed
 	second int64

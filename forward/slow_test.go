@@ -57,8 +57,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestBytesBeforeLogin: what strangers send before a login counts, and holds up those with a login
-// for no longer than half-sent messages do.
+// TestBytesBeforeLogin: what unknown clients send before a login counts, and holds up those with a
+// login for no longer than half-sent messages do.
 func TestBytesBeforeLogin(t *testing.T) {
 	s := &Server{
 		Handler: nothing{}, Memory: 128 << 10, HandshakeTimeout: 24 * time.Hour,

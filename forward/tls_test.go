@@ -278,7 +278,7 @@ func TestTLSWithoutCertificate(t *testing.T) {
 	}
 }
 
-// TestRule42LongHandshake: a stranger makes the server keep no more than a handshake needs.
+// TestRule42LongHandshake: an unknown client makes the server keep no more than a handshake needs.
 func TestRule42LongHandshake(t *testing.T) {
 	ca := testcert.New(t)
 	chain := ca.Client.TLS

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Bounds of what is taken over by an open folder: a stranger's files may say and have anything, and
-// cost nothing where they are sparse.
+// Bounds of what is taken over by an open folder: files of another user may say and have anything,
+// and cost nothing where they are sparse.
 const (
 	// maxFound is how many chunks all spills may have: each takes some memory. Loggers spill
 	// windows, of which each has sixteen chunks to a megabyte at most.

@@ -27,8 +27,8 @@
 //
 // What is cut is copied and then checked: each record is one MessagePack map. The ring is memory
 // that others can write to, and one bad record must not make a chunk that a server refuses, and
-// that blocks what is behind it, the successor's too. It is lost, alone. (A record that a stranger
-// made into another valid one is not found.)
+// that blocks what is behind it, the successor's too. It is lost, alone. (A record that another
+// program made into another valid one is not found.)
 //
 // # Runs
 //

@@ -88,7 +88,7 @@ func TestFluentdRepeats(t *testing.T) {
 
 // TestFluentdHeartbeats: with heartbeat_type transport Fluentd opens a connection each second, goes
 // through the whole handshake, sends nothing and closes; with udp it sends a zero. Nothing of it is
-// an event, or trouble.
+// an event, or an error.
 func TestFluentdHeartbeats(t *testing.T) {
 	t.Setenv("SPILLWAY_TEST_KEY", "secret")
 	s, out := rig.NewSetup(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/spillwaylog/spillway/test/internal/rig"
 )
 
-// What strangers and full file systems can do to the rings' folder.
+// What other programs and full file systems can do to the rings' folder.
 
 // ringFiles are the files of a home's rings, the large ones: those that are mapped.
 func ringFiles(t testing.TB, h *rig.Home) []string {
