@@ -19,13 +19,13 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// TestSameChunkOnManyConnections: a chunk that comes a second time while the first is still being
-// stored waits for that, and each chunk is stored once. onConn is a ctx with which a server calls
-// for what came on a connection.
+// onConn is a ctx with which a server calls for what came on a connection.
 func onConn(ctx context.Context, conn uint64) context.Context {
 	return forward.WithSender(ctx, &forward.Sender{Conn: conn})
 }
 
+// TestSameChunkOnManyConnections: a chunk that comes a second time while the first is still being
+// stored waits for that, and each chunk is stored once.
 func TestSameChunkOnManyConnections(t *testing.T) {
 	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:")})
 	const chunks, senders = 50, 8
