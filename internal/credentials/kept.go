@@ -34,7 +34,7 @@ func (r *Reports) renewed(files []string) {
 const (
 	lookEvery     = time.Second      // files are looked at at most that often
 	maxLookTime   = 2 * time.Second  // a connection waits for that at most so long
-	maxReloadTime = 10 * time.Second // a reload for no longer than that
+	maxReloadTime = 10 * time.Second // a reload waits at most so long
 )
 
 // A kept value is made from files, and anew when they have changed. What is in force is read

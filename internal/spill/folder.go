@@ -209,8 +209,8 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 // segment is how many bytes a spill grows by.
 func (f *Folder) segment() int64 { return min(segmentBytes, f.opt.MaxDisk/8) }
 
-// maxFile is how long a segment may be, and so a record. A logger's has 4 MiB, or one event, which
-// has a quarter of its ring at most.
+// maxFile is how long a segment may be, and so a record, of what is taken over by an open folder. A
+// logger's has 4 MiB, or one event, which has a quarter of its ring at most.
 const maxFile = 128 << 20
 
 // open opens the journal in sp.Dir and its reader. What others take now does not bound the journal:

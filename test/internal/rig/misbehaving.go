@@ -15,7 +15,7 @@ import (
 // while, gives up waiting for one. What is not acked it sends again on a fresh one, as [Sender]
 // does.
 
-// AckPatience is how long a sender waits for an ack.
+// AckPatience is how long a misbehaving sender waits for an ack.
 const AckPatience = 3 * time.Second
 
 var (
