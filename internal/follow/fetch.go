@@ -14,7 +14,6 @@ import (
 // A fetcher makes flights of the journal's records, or of recent chunks.
 type fetcher struct {
 	*core
-	opened   *opened
 	flights  *flights
 	splitter *splitter
 	sieve    *sieve

@@ -19,7 +19,7 @@ var ErrHangs = errors.New("it has not finished a chunk")
 // How it is organised: what is below calls what is above it in this picture, and never the other
 // way round.
 //
-//	core               configuration, where the follower stands, the inbox
+//	core                 configuration, where the follower stands, the inbox
 //	care, opened         which record may end the process; the output as it was opened last
 //	flights, splitter    memory of records on their way; a long record in pieces
 //	sieve                what routes and steps leave of a record
@@ -53,8 +53,8 @@ func New(c *Config) *Follower {
 	care, opened, flights := &care{core: g}, &opened{core: g, sieve: sieve}, &flights{core: g}
 	splitter := newSplitter(g, opened)
 	sieve.splitter = splitter
-	fetcher := &fetcher{g, opened, flights, splitter, sieve}
-	outcomes := &outcomes{core: g, care: care, opened: opened, fetcher: fetcher}
+	fetcher := &fetcher{g, flights, splitter, sieve}
+	outcomes := &outcomes{core: g, care: care, fetcher: fetcher}
 	flow := &flow{
 		core: g, care: care, opened: opened, flights: flights, splitter: splitter, sieve: sieve, fetcher: fetcher,
 		outcomes: outcomes,

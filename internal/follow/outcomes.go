@@ -20,7 +20,6 @@ import (
 type outcomes struct {
 	*core
 	care    *care
-	opened  *opened
 	fetcher *fetcher
 
 	letters     []Refused // up to finished, beyond committed

@@ -9,6 +9,9 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
+// Dir is the name of the letters' directory in a data directory.
+const Dir = "letters"
+
 // IsStore says whether a directory is one of letters.
 func IsStore(dir string) bool {
 	return isFile(filepath.Join(dir, cursorFile))
@@ -82,6 +85,3 @@ func (l *Listing) each(yield func(*Entry) bool) error {
 		return yield(&e)
 	})
 }
-
-// Dir is the name of the letters' directory in a data directory.
-const Dir = "letters"

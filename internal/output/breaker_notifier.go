@@ -19,7 +19,8 @@ type notifier struct {
 	ended chan struct{} // closed when the goroutine has ended; nil: there is none
 }
 
-var errListener = errors.New("output: a function that is told of failures or of the breaker has not returned, and is left behind")
+var errListener = errors.New(
+	"output: a function that is told of failures or of the breaker has not returned, and is left behind")
 
 // tell has f called; when a listener hangs, what comes later is forgotten.
 func (t *notifier) tell(f func()) {

@@ -201,6 +201,12 @@ func (e *event) copy(from, to path) error {
 	return e.set(to, value)
 }
 
+// Bounds of a tag, and of how many are remembered.
+const (
+	maxTag  = 1024 // as in the protocol
+	maxTags = 4096
+)
+
 // retag gives the event another tag.
 func (e *event) retag(t template) error {
 	var err error
@@ -226,9 +232,3 @@ func (e *event) retag(t template) error {
 	e.tag = tag
 	return nil
 }
-
-// Bounds of a tag, and of how many are remembered.
-const (
-	maxTag  = 1024 // as in the protocol
-	maxTags = 4096
-)

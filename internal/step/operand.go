@@ -7,6 +7,16 @@ import (
 	"strings"
 )
 
+// How conditions and expressions share a text. A condition is operands with and, or, not and
+// parentheses between them. The parser understands an operand itself, as a comparison with
+// constants; one that it does not understand is an expression, which somebody else compiles:
+//
+//	level == "ERROR" and (len(msg) > 100 or not (a + b) * 2 == c)
+//	└── comparison ─┘     └ expression ┘        └─ expression ─┘
+//
+// What binds weaker than and and or, a ? b : c for one, makes an expression of all that stands
+// between two parentheses.
+
 // operand reads a comparison, or an expression.
 func (p *parser) operand() *condition {
 	if p.compile == nil {

@@ -10,11 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/lines"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // A producer is what both kinds of output have: a client, and records made of chunks.

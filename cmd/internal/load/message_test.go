@@ -111,7 +111,7 @@ func (o *oracle) check(t *testing.T, events, messages int64, once bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.peerErrors) > 0 {
-		t.Errorf("the server had err: %q", o.peerErrors)
+		t.Errorf("the server tells of what peers did wrong: %q", o.peerErrors)
 	}
 	if int64(o.events) != events {
 		t.Errorf("%d events arrived, %d were sent", o.events, events)

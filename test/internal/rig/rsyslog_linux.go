@@ -61,5 +61,7 @@ func StartRsyslog(t *testing.T, rules ...string) (socket string) {
 // ForwardTo is a rule of rsyslog. Its queue has room for all that a test sends. A full one waits
 // for two seconds and then discards, and a TLS handshake takes as long on a busy machine.
 func ForwardTo(port int, framing, template string) string {
-	return fmt.Sprintf(`action(type="omfwd" target="127.0.0.1" port="%d" protocol="tcp" TCP_Framing=%q template=%q queue.type="LinkedList" queue.size="100000" action.resumeRetryCount="-1" action.resumeInterval="1")`, port, framing, template)
+	return fmt.Sprintf(`action(type="omfwd" target="127.0.0.1" port="%d" protocol="tcp" TCP_Framing=%q template=%q `+
+		`queue.type="LinkedList" queue.size="100000" action.resumeRetryCount="-1" action.resumeInterval="1")`,
+		port, framing, template)
 }
