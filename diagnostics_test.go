@@ -19,7 +19,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/output"
 )
 
-func TestTroubles(t *testing.T) {
+func TestDiagnosticsEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		var s *diagnostics
@@ -129,7 +129,7 @@ func TestDiagnosticsOfRoom(t *testing.T) {
 	}
 }
 
-func TestTroublesHang(t *testing.T) {
+func TestDiagnosticsHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		s := newDiagnostics(func(error) { <-release }, "")

@@ -105,7 +105,7 @@ func TestDefault(t *testing.T) {
 	told := make(chan error, 100)
 	var l *Logger
 	l, events := NewTest(&Options{Diagnostics: func(err error) {
-		log.Printf("trouble: %v", err) //nolint:forbidigo // leads back into the logger
+		log.Printf("error: %v", err) //nolint:forbidigo // leads back into the logger
 		select {
 		case told <- err:
 		default:

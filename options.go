@@ -252,15 +252,15 @@ func (o *Options) inBounds() error {
 	return err
 }
 
-// within returns an error if n is not from least to most.
-func within[T int64 | time.Duration](option string, n, least, most T) error {
+// within returns an error if n is not from minimum to maximum.
+func within[T int64 | time.Duration](option string, n, minimum, maximum T) error {
 	switch {
-	case n >= least && n <= most:
+	case n >= minimum && n <= maximum:
 		return nil
-	case most == math.MaxInt64:
-		return fmt.Errorf("spillway: Options.%s is %v, less than %v", option, n, least)
+	case maximum == math.MaxInt64:
+		return fmt.Errorf("spillway: Options.%s is %v, less than %v", option, n, minimum)
 	}
-	return fmt.Errorf("spillway: Options.%s is %v, not %v to %v", option, n, least, most)
+	return fmt.Errorf("spillway: Options.%s is %v, not %v to %v", option, n, minimum, maximum)
 }
 
 // executable is the base name of the running program.

@@ -26,7 +26,7 @@ type backlogs struct {
 	store    *store
 	recent   *recent
 	arrivals arrivals
-	most     int64     // bytes of the journal
+	limit    int64     // bytes of the journal
 	opened   time.Time // the collector
 	pumps    atomic.Pointer[[]*pump]
 	changed  chan struct{} // gets something when pumps are others; holds one

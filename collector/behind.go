@@ -80,8 +80,8 @@ func (l *behindLimit) reason() string {
 // from which position on it is three quarters of that or less.
 func (b *backlogs) over(p *pump, at journal.Position) (enough func(journal.Position) bool) {
 	l, behind := &p.limit, b.journal.Behind(at)
-	within := func(most int64) func(journal.Position) bool {
-		return func(at journal.Position) bool { return b.journal.Behind(at) <= most-most/4 }
+	within := func(limit int64) func(journal.Position) bool {
+		return func(at journal.Position) bool { return b.journal.Behind(at) <= limit-limit/4 }
 	}
 	switch {
 	case l.bytes > 0 && behind > l.bytes:
@@ -91,7 +91,7 @@ func (b *backlogs) over(p *pump, at journal.Position) (enough func(journal.Posit
 	case l.gives() && behind > 0 && b.store.delivered.holds(at) && b.journal.Stats().Full:
 		// A disk that another program filled is no reason to give up what is about to be done, nor
 		// is a journal that the last run left full.
-		if p.failure() != nil || behind >= b.most/2 && time.Since(b.opened) > minBehindAge {
+		if p.failure() != nil || behind >= b.limit/2 && time.Since(b.opened) > minBehindAge {
 			return within(behind)
 		}
 	}
@@ -119,7 +119,7 @@ func (b *backlogs) hold(ctx context.Context, makeRoom func()) {
 		var held *heldError
 		for _, p := range limited {
 			if held == nil && b.over(p, b.store.delivered.passed(p.index)) != nil {
-				held = &heldError{output: p.name, most: p.limit.text}
+				held = &heldError{output: p.name, limit: p.limit.text}
 			}
 		}
 		b.store.held.Store(held)
@@ -148,7 +148,7 @@ func (b *backlogs) tell(pumps []*pump, last bool) {
 			(last || now.Sub(p.told.givenAt) >= remindEvery) {
 			h := b.holding(p)
 			p.reporter.gaveUp(&given{
-				output: p.name, when: p.limit.when, most: p.limit.text, events: n - p.told.given, all: n,
+				output: p.name, when: p.limit.when, limit: p.limit.text, events: n - p.told.given, all: n,
 				backlog: h.backlog,
 			})
 			p.told.given, p.told.givenAt = n, now
@@ -178,7 +178,7 @@ func (r *reporter) gaveUp(g *given) {
 	}
 	args := []any{
 		"output", g.output, "events", g.events, "since_start", g.all, "max_behind",
-		cmp.Or(g.most, "the journal"),
+		cmp.Or(g.limit, "the journal"),
 	}
 	args = append(args, "behind", g.backlog.events, "behind_bytes", g.backlog.bytes, "behind_for",
 		g.backlog.age.Round(time.Second))
@@ -189,7 +189,7 @@ func (r *reporter) gaveUp(g *given) {
 
 // given is what an output gave up since that was told last.
 type given struct {
-	output, when, most string
-	events, all        int64 // since then, and since the start
-	backlog            backlog
+	output, when, limit string
+	events, all         int64 // since then, and since the start
+	backlog             backlog
 }

@@ -147,7 +147,7 @@ func (c *Collector) open() error {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
 	b := &backlogs{
-		journal: c.journal, start: c.startBacklog, store: c.store, recent: c.recent, most: c.config.JournalBytes,
+		journal: c.journal, start: c.startBacklog, store: c.store, recent: c.recent, limit: c.config.JournalBytes,
 		opened:  time.Now(),
 		changed: make(chan struct{}, 1),
 	}

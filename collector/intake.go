@@ -223,7 +223,7 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 			c.reporter.connection(s, store.accountOf(s).name, open)
 		}
 	}
-	c.lineMemory = &lineMemory{most: c.config.Memory / 8}
+	c.lineMemory = &lineMemory{limit: c.config.Memory / 8}
 	for i := range plans {
 		in, err := c.openInput(&plans[i])
 		if err != nil {
@@ -244,8 +244,8 @@ func (c *Collector) openInput(p *inputPlan) (*intake, error) {
 	}
 	in := &intake{Input: input, plan: p, account: a, endpoint: a.endpoint}
 	in.sink = &sink{
-		store: c.store, account: a, index: c.crew.opened, mark: c.positions.of(p.key), most: c.config.MaxUnpacked,
-		together: min(c.config.MaxUnpacked, c.config.JournalBytes/8),
+		store: c.store, account: a, index: c.crew.opened, mark: c.positions.of(p.key),
+		maxUnpacked: c.config.MaxUnpacked, together: min(c.config.MaxUnpacked, c.config.JournalBytes/8),
 	}
 	if in.sink.mark != nil {
 		in.sink.found = in.sink.mark.found

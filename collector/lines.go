@@ -40,7 +40,7 @@ type lineInput struct {
 	tag     string
 	format  lines.Format
 	options lines.ReadOptions
-	most    int    // bytes of a line
+	maxLine int    // bytes of a line
 	peerKey string // empty: records do not name their sender
 
 	listener       net.Listener
@@ -57,13 +57,13 @@ type lineInput struct {
 
 // lineMemory is what the buffers of all inputs of lines may take beyond the first bytes of each.
 type lineMemory struct {
-	most int64
-	held atomic.Int64
+	limit int64
+	held  atomic.Int64
 }
 
 // take asks for n bytes more.
 func (m *lineMemory) take(n int) bool {
-	if m.held.Add(int64(n)) <= m.most {
+	if m.held.Add(int64(n)) <= m.limit {
 		return true
 	}
 	m.held.Add(-int64(n))
@@ -94,8 +94,8 @@ func planLines(u *urls.URL) (*lineInput, error) {
 	l.options.TimeFormat = p.String("time_format", "")
 	l.options.Tag = p.String("tag_key", "")
 	l.peerKey = p.String("address_key", "")
-	most := p.Size("max_line", maxLine)
-	l.most = int(min(most, lineHighest))
+	longest := p.Size("max_line", maxLine)
+	l.maxLine = int(min(longest, lineHighest))
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func planLines(u *urls.URL) (*lineInput, error) {
 		return nil, u.Errorf("%v", err)
 	case len(l.tag) > forward.MaxTag:
 		return nil, u.Errorf("a tag has at most %d bytes", forward.MaxTag)
-	case most < 16 || most > lineHighest:
+	case longest < 16 || longest > lineHighest:
 		return nil, u.Errorf("max_line= is from 16 bytes to %d MiB", lineHighest>>20)
 	case l.format == lines.FormatVerbatim && (u.Has("time_key") || u.Has("time_format") || u.Has("tag_key")):
 		return nil, u.Errorf("text has no keys; time_key=, time_format= and tag_key= go with parse=json or parse=logfmt")

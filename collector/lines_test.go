@@ -61,7 +61,7 @@ func lineInputOf(t testing.TB, url string, memory int64) *lineInput {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.reporter, l.memory = newReporter(logTo(io.Discard)), &lineMemory{most: memory}
+	l.reporter, l.memory = newReporter(logTo(io.Discard)), &lineMemory{limit: memory}
 	return l
 }
 

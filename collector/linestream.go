@@ -95,7 +95,7 @@ func (s *lineStream) store(ctx context.Context, sink Sink, now time.Time, end bo
 	case s.skipping:
 		s.r = s.w
 	case s.tooLong(s.buf[s.r:s.w]), full && !s.grow():
-		b = s.entry(b, s.buf[s.r:min(s.w, s.r+s.in.most)], now, true)
+		b = s.entry(b, s.buf[s.r:min(s.w, s.r+s.in.maxLine)], now, true)
 		s.r, s.skipping = s.w, true
 	case end && s.r < s.w:
 		b = s.take(b, s.buf[s.r:s.w], now)
@@ -121,7 +121,7 @@ func (s *lineStream) store(ctx context.Context, sink Sink, now time.Time, end bo
 // tooLong tells whether a line that has begun is too long, whatever follows: its end may still be
 // CRLF.
 func (s *lineStream) tooLong(begun []byte) bool {
-	n := len(begun) - s.in.most
+	n := len(begun) - s.in.maxLine
 	return n > 1 || n == 1 && begun[len(begun)-1] != '\r'
 }
 
@@ -155,8 +155,8 @@ func (s *lineStream) take(b, line []byte, now time.Time) []byte {
 		s.in.blank.Add(1)
 		return b
 	}
-	if len(line) > s.in.most {
-		return s.entry(b, line[:s.in.most], now, true)
+	if len(line) > s.in.maxLine {
+		return s.entry(b, line[:s.in.maxLine], now, true)
 	}
 	return s.entry(b, line, now, false)
 }
@@ -236,7 +236,7 @@ func (s *lineStream) tellCut() {
 	s.in.cut.Add(1)
 	if leftOut, ok := s.in.reporter.take(codes.LineCut); ok {
 		s.tell(codes.LineCut, leftOut, "cut, and marked",
-			fmt.Errorf("a line of more than %d bytes, or more than there is memory for", min(s.in.most, len(s.buf))))
+			fmt.Errorf("a line of more than %d bytes, or more than there is memory for", min(s.in.maxLine, len(s.buf))))
 	}
 }
 

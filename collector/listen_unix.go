@@ -87,6 +87,6 @@ func maxConnections() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > 1<<30 {
 		return 0
 	}
-	most := int(limit.Cur)
-	return max(most-besides, most/2, 1)
+	count := int(limit.Cur)
+	return max(count-besides, count/2, 1)
 }

@@ -174,11 +174,11 @@ func identityOf(journal [16]byte, cursor string) string {
 // windowBytes is how much an output may have been given and not finished: its share of a quarter of
 // the memory, and at most so much. The outputs have it apart from the inputs, so that neither waits
 // for the other's.
-func windowBytes(memory int64, outputs int, most int64) int64 {
-	return min(max(memory/4/int64(max(outputs, 1)), 1<<20), most)
+func windowBytes(memory int64, outputs int, limit int64) int64 {
+	return min(max(memory/4/int64(max(outputs, 1)), 1<<20), limit)
 }
 
-// defaultWindow is most, where an output does not say.
+// defaultWindow is the limit where an output does not say.
 const defaultWindow = 4 << 20
 
 // windowChunks is the same in chunks.

@@ -34,8 +34,8 @@ import (
 // share one; a large one has its own. References are counted by slab: taking a chunk is one atomic
 // addition, and nothing is freed chunk by chunk.
 type recent struct {
-	limit int64 // bytes of slabs and of index and queue
-	most  int   // items
+	limit    int64 // bytes of slabs and of index and queue
+	maxItems int   // items
 
 	following atomic.Int32 // readers; written with mu held
 
@@ -77,7 +77,7 @@ func newRecent(o recentOptions) *recent {
 	if o.items == 0 {
 		o.items = int(o.bytes / 512)
 	}
-	r := &recent{limit: o.bytes, most: max(o.items, 1)}
+	r := &recent{limit: o.bytes, maxItems: max(o.items, 1)}
 	r.slabs.init(o.bytes, o.poison)
 	return r
 }
@@ -295,7 +295,7 @@ func (r *recent) unrefLocked(s *slab) {
 // makeIndexLocked makes what items are found by, once a follower is near.
 func (r *recent) makeIndexLocked() {
 	if r.index == nil {
-		n := 1 << bits.Len(uint(r.most-1))
+		n := 1 << bits.Len(uint(r.maxItems-1))
 		r.index, r.queue = make([]*item, n), make([]*item, n)
 		r.slabs.memory += 2 * int64(n) * bits.UintSize / 8
 	}
@@ -303,7 +303,7 @@ func (r *recent) makeIndexLocked() {
 
 // keepLocked makes a filled item findable.
 func (r *recent) keepLocked(it *item) {
-	if r.kept == r.most {
+	if r.kept == r.maxItems {
 		r.dropLocked(1)
 	}
 	it.slab.kept++

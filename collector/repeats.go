@@ -382,7 +382,7 @@ func (s *seen) repeatedBy(conn uint32) bool {
 func (r *repeats) stats() RepeatsStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	st := RepeatsStats{Chunks: r.slots.n, Most: repeatCount, Bytes: r.bytesLocked(), Age: repeatAge}
+	st := RepeatsStats{Chunks: r.slots.n, MaxChunks: repeatCount, Bytes: r.bytesLocked(), Age: repeatAge}
 	if r.slots.n == repeatCount {
 		// Clocks are set back.
 		st.Age = min(repeatAge, max(0, r.now().Sub(time.Unix(int64(r.slots.at(r.oldest).at), 0))))

@@ -56,9 +56,9 @@ func TestMessagesNameThePeer(t *testing.T) {
 	}
 }
 
-// TestSameTroubleIsToldOnceAMinute: what goes wrong again and again is told at once and then with
+// TestSameErrorIsToldOnceAMinute: what goes wrong again and again is told at once and then with
 // how often it came; anything else is told at once.
-func TestSameTroubleIsToldOnceAMinute(t *testing.T) {
+func TestSameErrorIsToldOnceAMinute(t *testing.T) {
 	var log bytes.Buffer
 	r := newReporter(slog.New(slog.NewTextHandler(&log, nil)))
 	now := time.Unix(1_700_000_000, 0)

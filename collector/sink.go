@@ -14,13 +14,13 @@ import (
 // A sink is the way into the store for an input of another package. What comes by it is looked at:
 // outputs rely on it.
 type sink struct {
-	store   *store
-	account *account
-	taking  context.Context // ends when it may put nothing in any more
-	index   uint64          // of the input
-	mark    *bookmark
-	found   []byte // the position when the input was opened
-	most    int64  // bytes of the entries of one chunk
+	store       *store
+	account     *account
+	taking      context.Context // ends when it may put nothing in any more
+	index       uint64          // of the input
+	mark        *bookmark
+	found       []byte // the position when the input was opened
+	maxUnpacked int64  // bytes of the entries of one chunk
 
 	together int64 // bytes of the entries of chunks that become one
 }
@@ -115,8 +115,8 @@ func (s *sink) synced(ctx context.Context) error {
 
 // large returns a chunk without the entries that are too large, each of which it sets aside.
 func (s *sink) large(ctx context.Context, from origin, c *forward.Chunk) (*forward.Chunk, error) {
-	most := s.store.maxEvent
-	if most <= 0 || int64(len(c.Entries)) <= most {
+	limit := s.store.maxEvent
+	if limit <= 0 || int64(len(c.Entries)) <= limit {
 		return c, nil
 	}
 	left := *c
@@ -130,7 +130,7 @@ func (s *sink) large(ctx context.Context, from origin, c *forward.Chunk) (*forwa
 		if !ok {
 			break
 		}
-		if int64(len(e.Raw)) <= most {
+		if int64(len(e.Raw)) <= limit {
 			left.Entries = append(left.Entries, e.Raw...)
 			continue
 		}
@@ -199,8 +199,9 @@ func (s *sink) check(c *forward.Chunk) error {
 	case len(c.Tag) > forward.MaxTag || len(sentTag(c)) > forward.MaxTag:
 		return fmt.Errorf("%w: the tag has %d bytes; it may have %d", forward.ErrMalformed,
 			max(len(c.Tag), len(sentTag(c))), forward.MaxTag)
-	case int64(len(c.Entries)) > s.most:
-		return fmt.Errorf("%w: %d bytes of entries; there may be %d", forward.ErrMalformed, len(c.Entries), s.most)
+	case int64(len(c.Entries)) > s.maxUnpacked:
+		return fmt.Errorf("%w: %d bytes of entries; there may be %d", forward.ErrMalformed, len(c.Entries),
+			s.maxUnpacked)
 	}
 	entries := forward.ReadEntries(c.Entries)
 	n := 0

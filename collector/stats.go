@@ -142,10 +142,10 @@ func (o *OutputStats) Passed() int64 { return o.Out + o.Filtered + o.Lost() + o.
 
 // RepeatsStats is how far back a chunk that comes again is recognised.
 type RepeatsStats struct {
-	Chunks int           // remembered
-	Most   int           // at most: 786,432, which come in 3.9 s at 200,000 a second
-	Bytes  int64         // of memory for them; at most 64 MiB
-	Age    time.Duration // how far back it reaches: an hour, or since the oldest one came once there are Most
+	Chunks    int           // remembered
+	MaxChunks int           // at most: 786,432, which come in 3.9 s at 200,000 a second
+	Bytes     int64         // of memory for them; at most 64 MiB
+	Age       time.Duration // how far back it reaches: an hour, or since the oldest one came once there are MaxChunks
 }
 
 // unreadable is the reason for which a record of the journal is dropped that

@@ -436,10 +436,10 @@ func (s *singleEventSenders) observe(chunks []*forward.Chunk, peer, input string
 }
 
 // heldError says that senders wait for an output that is too far behind.
-type heldError struct{ output, most string }
+type heldError struct{ output, limit string }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("%s is more than %s behind", e.output, e.most)
+	return fmt.Sprintf("%s is more than %s behind", e.output, e.limit)
 }
 
 // Unwrap makes it a full journal, which is what senders wait for.

@@ -285,9 +285,9 @@ func holding30(t *testing.T) *Config {
 	return o
 }
 
-// TestFoundAfterTrouble: a journal that cannot be read for a moment is counted to
+// TestFoundAfterError: a journal that cannot be read for a moment is counted to
 // its end.
-func TestFoundAfterTrouble(t *testing.T) {
+func TestFoundAfterError(t *testing.T) {
 	o := holding30(t)
 	c, err := Open(o)
 	if err != nil {

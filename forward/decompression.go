@@ -59,8 +59,8 @@ type decompression struct {
 
 // run goes on until the compressed bytes end. The entries in the window are looked at.
 func (s *decompression) run() error {
-	most, err := s.c.s.maxDecompressed, error(nil)
-	if s.total > most {
+	limit, err := s.c.s.maxDecompressed, error(nil)
+	if s.total > limit {
 		return s.bomb()
 	}
 	for turn := s.total; ; {
@@ -79,7 +79,7 @@ func (s *decompression) run() error {
 			k, err = s.r.Read(s.buf.B[s.n:min(len(s.buf.B), looked+lookStep)])
 			s.n += k
 			s.total += int64(k)
-			if s.total > most {
+			if s.total > limit {
 				return s.bomb()
 			}
 		}
@@ -87,7 +87,7 @@ func (s *decompression) run() error {
 			turn = s.total
 			runtime.Gosched()
 		}
-		if bad := s.ck.Run(s.buf.B[:s.n], wire.NoLimit, s.scan, most); bad != nil {
+		if bad := s.ck.Run(s.buf.B[:s.n], wire.NoLimit, s.scan, limit); bad != nil {
 			return wire.ScanFault(bad, wire.FaultInvalidChunk)
 		}
 		if s.ck.Odd > maxAlien && s.ck.Alien() {

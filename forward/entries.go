@@ -35,13 +35,13 @@ func (c *taker) takeEntries(tag string, entries []byte, ck *wire.Check, own *bud
 	g := c.g
 	anew := !ck.Clean() || c.stamp != nil // entries are to be written anew
 	// An EventTime takes 10 bytes, a time of 0 at least 1.
-	size := int64(len(entries)) + 9*ck.Zeros + ck.Events*int64(c.stamp.Most())
-	if most := max(c.s.maxDecompressed, keptBuffer, int64(len(entries))); anew && size > most {
+	size := int64(len(entries)) + 9*ck.Zeros + ck.Events*int64(c.stamp.MaxBytes())
+	if limit := max(c.s.maxDecompressed, keptBuffer, int64(len(entries))); anew && size > limit {
 		if own != nil {
 			c.hold.Drop(own)
 		}
 		c.count.refusedEvents.Add(uint64(ck.Values()))
-		c.refuse(tag, faultf(PeerBomb, "more than %d bytes with what is added to every entry", most))
+		c.refuse(tag, faultf(PeerBomb, "more than %d bytes with what is added to every entry", limit))
 		return nil
 	}
 	if ck.Invalid > 0 && !c.invalid(tag, int(ck.Invalid), ck.Values(), ck.Why) {

@@ -27,12 +27,12 @@ type Inflater struct {
 // ErrMalformed.
 func (z *Inflater) Inflate(c *Chunk) error { return z.inflate(c, wire.LargestChunk) }
 
-// InflateMost is Inflate that makes at most so many bytes.
-func (z *Inflater) InflateMost(c *Chunk, most int) error {
-	return z.inflate(c, min(most, wire.LargestChunk))
+// InflateLimit is Inflate that makes at most so many bytes.
+func (z *Inflater) InflateLimit(c *Chunk, limit int) error {
+	return z.inflate(c, min(limit, wire.LargestChunk))
 }
 
-func (z *Inflater) inflate(c *Chunk, most int) error {
+func (z *Inflater) inflate(c *Chunk, limit int) error {
 	if c.Compressed == nil || c.Entries != nil {
 		return nil
 	}
@@ -49,10 +49,10 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 		return fmt.Errorf("%w: %s: %w", ErrMalformed, c.Compression, err)
 	}
 	defer z.f.Done()
-	claim := int(min(wire.Claimed(kind, c.Compressed), int64(most))) // makes a step smaller, never larger
+	claim := int(min(wire.Claimed(kind, c.Compressed), int64(limit))) // makes a step smaller, never larger
 	for n := 0; ; {
 		if n == len(z.buf) {
-			end := most
+			end := limit
 			if n <= claim {
 				end = claim
 			}
@@ -61,8 +61,8 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 			z.buf = larger
 		}
 		k, err := r.Read(z.buf[n:])
-		if n += k; n > most {
-			return fmt.Errorf("%w: more than %d bytes from %d of %s", ErrMalformed, most, len(c.Compressed),
+		if n += k; n > limit {
+			return fmt.Errorf("%w: more than %d bytes from %d of %s", ErrMalformed, limit, len(c.Compressed),
 				c.Compression)
 		}
 		if errors.Is(err, io.EOF) {

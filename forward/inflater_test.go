@@ -112,7 +112,7 @@ func TestInflateClaims(t *testing.T) {
 }
 
 // As much as a Server takes can be read back.
-func TestInflateMost(t *testing.T) {
+func TestInflateLimit(t *testing.T) {
 	var z Inflater
 	for _, n := range []int{1000, budget.Base - 1, budget.Base, budget.Base + 1, 300_000} {
 		raw := make([]byte, n)

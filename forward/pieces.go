@@ -22,17 +22,17 @@ type Pieces struct {
 	// Large is called before memory is taken for an entry that is larger than a piece; nil: nothing
 	// is.
 	Large func()
-	// Most is the longest entry of a compressed chunk that is copied, and of one that is not
+	// MaxCopied is the longest entry of a compressed chunk that is copied, and of one that is not
 	// compressed none that is larger than a piece is; 0: any is copied.
-	Most int
-	// Found is the entry that the last Next has come to, if that is larger than a piece and Most is
-	// set. What was not copied is in it alone.
+	MaxCopied int
+	// Found is the entry that the last Next has come to, if that is larger than a piece and
+	// MaxCopied is set. What was not copied is in it alone.
 	Found *Long
 
 	r      io.Reader // plain or packed
 	plain  bytes.Reader
 	packed malformed
-	most   int
+	size   int
 	buf    []byte // read and not returned
 	eof    bool
 	whole  bool // nothing was returned yet
@@ -41,10 +41,10 @@ type Pieces struct {
 	at     int64 // of buf, in the entries
 }
 
-// Begin begins to read the entries of a chunk, most bytes at a time, as long as its bytes are
+// Begin begins to read the entries of a chunk, size bytes at a time, as long as its bytes are
 // there, and until z is used for something else.
-func (p *Pieces) Begin(z *Inflater, c *Chunk, most int) {
-	p.most, p.eof, p.whole = most, false, true
+func (p *Pieces) Begin(z *Inflater, c *Chunk, size int) {
+	p.size, p.eof, p.whole = size, false, true
 	p.chunk, p.at, p.Found = c, 0, nil
 	if p.buf = p.buf[:0]; cap(p.buf) > 2*inflaterKeeps {
 		p.buf = nil
@@ -58,7 +58,7 @@ func (p *Pieces) Begin(z *Inflater, c *Chunk, most int) {
 	p.r = &p.packed
 }
 
-// Next replaces dst by the next entries, most bytes of them or one that is larger, and says how
+// Next replaces dst by the next entries, size bytes of them or one that is larger, and says how
 // many they are. last says that there are no more; what is all of a chunk is not looked at, and n
 // is 0 then. The error wraps ErrMalformed: what stands before it was returned, what follows cannot
 // be read.
@@ -68,24 +68,24 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 	large := false
 	ck := wire.Check{}
 	defer ck.Drop()
-	for most := p.most; ; most += max(most/4, p.most) {
-		if err := p.fill(most); err != nil {
+	for limit := p.size; ; limit += max(limit/4, p.size) {
+		if err := p.fill(limit); err != nil {
 			return dst, 0, true, err
 		}
-		if p.whole && p.eof && len(p.buf) <= p.most {
+		if p.whole && p.eof && len(p.buf) <= p.size {
 			dst = append(dst, p.buf...)
 			p.buf = p.buf[:0]
 			return dst, 0, true, nil
 		}
 		p.whole = false
-		seen := p.buf[:min(len(p.buf), most)] // more may have been read with the end of a large entry
+		seen := p.buf[:min(len(p.buf), limit)] // more may have been read with the end of a large entry
 		if err := ck.Run(seen, wire.NoLimit, &p.scan, math.MaxInt32); err != nil {
 			return dst, 0, true, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 		if ck.Pos > 0 || p.eof && len(seen) == len(p.buf) {
 			break
 		}
-		if p.Most > 0 && len(p.buf) >= min(longHead, p.Most) {
+		if p.MaxCopied > 0 && len(p.buf) >= min(longHead, p.MaxCopied) {
 			if done, last, err := p.long(); done || err != nil {
 				return dst, 1, last, err
 			}
@@ -108,7 +108,7 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 	p.at += int64(end)
 	if large {
 		dst, p.buf = p.buf[:end:end], slices.Clone(p.buf[end:])
-		if l, ok := longIn(dst); ok && p.Most > 0 {
+		if l, ok := longIn(dst); ok && p.MaxCopied > 0 {
 			l.chunk, l.size = &Chunk{Tag: p.chunk.Tag, Signal: p.chunk.Signal, Entries: dst, Events: 1}, int64(end)
 			p.Found = l
 		}
@@ -168,8 +168,8 @@ func (p *Pieces) long() (done, last bool, err error) {
 }
 
 // keeps says whether what is in buf, the start of an entry, is to be left where it stands: it is
-// longer than Most, or it need not be found again by decompressing what is before it.
-func (p *Pieces) keeps() bool { return p.chunk.isPlain() || len(p.buf) > p.Most }
+// longer than MaxCopied, or it need not be found again by decompressing what is before it.
+func (p *Pieces) keeps() bool { return p.chunk.isPlain() || len(p.buf) > p.MaxCopied }
 
 // fill reads until there are n bytes, or all.
 func (p *Pieces) fill(n int) error {

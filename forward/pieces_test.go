@@ -79,7 +79,7 @@ func TestLong(t *testing.T) {
 			c = &Chunk{Tag: "t", Compressed: compressedBy(t, how, entries), Compression: how, Events: 7}
 		}
 		var z Inflater
-		p := Pieces{Most: 100 << 10}
+		p := Pieces{MaxCopied: 100 << 10}
 		p.Begin(&z, c, most)
 		var all []byte
 		longs, seen := 0, 0
@@ -97,7 +97,7 @@ func TestLong(t *testing.T) {
 			}
 			longs++
 			l := p.Found
-			if n != 1 || l.Sec == 0 || len(buf) > p.Most {
+			if n != 1 || l.Sec == 0 || len(buf) > p.MaxCopied {
 				t.Errorf("%s: %d entries, %d bytes, %+v", how, n, len(buf), l)
 			}
 			for _, open := range []func() (io.ReadCloser, error){l.Raw, l.Open, l.Raw} {
@@ -134,7 +134,7 @@ func FuzzPieces(f *testing.F) {
 	f.Add([]byte{0x92, 0xc1}, 1)
 	f.Fuzz(func(t *testing.T, b []byte, most int) {
 		var z Inflater
-		p := Pieces{Most: most >> 16 & 0xff}
+		p := Pieces{MaxCopied: most >> 16 & 0xff}
 		p.Begin(&z, &Chunk{Entries: b}, 1+most&0xffff)
 		at := 0
 		for range len(b) + 2 {

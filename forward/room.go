@@ -11,15 +11,15 @@ import (
 
 // makeRoom waits until there is room for one more connection among so many at most, after it has
 // closed those that have been idle longest.
-func (w *roster) makeRoom(most int) {
-	if most <= 0 {
+func (w *roster) makeRoom(limit int) {
+	if limit <= 0 {
 		return
 	}
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for {
 		w.mu.Lock()
-		over := len(w.conns) + 1 - most
+		over := len(w.conns) + 1 - limit
 		w.mu.Unlock()
 		if over <= 0 || w.s.down.Load() {
 			return

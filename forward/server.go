@@ -87,11 +87,11 @@ type Server struct {
 // init resolves the fields.
 func (s *Server) init() {
 	s.once.Do(func() {
-		or := func(v, d, most int64) int64 {
+		or := func(v, d, limit int64) int64 {
 			if v <= 0 {
 				v = d
 			}
-			return min(v, most)
+			return min(v, limit)
 		}
 		s.limits = limits{
 			maxInFlight:     int(or(int64(s.MaxInFlight), DefaultMaxInFlight, 1<<20)),

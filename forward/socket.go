@@ -139,7 +139,7 @@ func (s *socket) fill() error {
 	if s.ahead == nil {
 		s.ahead = aheads.Get().(*[aheadSize]byte)
 	}
-	n, err := readFD(s.fd, s.ahead[:min(s.most(), aheadSize)])
+	n, err := readFD(s.fd, s.ahead[:min(s.readSize(), aheadSize)])
 	s.r, s.w = 0, n
 	s.came += int64(n)
 	if err != nil {
@@ -148,9 +148,9 @@ func (s *socket) fill() error {
 	return err
 }
 
-// most is how much to read: the record that is being read to its end, and then as many bytes as
+// readSize is how much to read: the record that is being read to its end, and then as many bytes as
 // there will be room left. What is encrypted is the longer one.
-func (s *socket) most() int {
+func (s *socket) readSize() int {
 	if s.left > 0 {
 		return s.left + max(0, s.room-recordLength(s.head[:]))
 	}

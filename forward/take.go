@@ -113,7 +113,7 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 		return nil
 	}
 	if c.opt.ID == nil && size <= maxGather {
-		if g.gathered+size+11+c.stamp.Most() > maxScratch {
+		if g.gathered+size+11+c.stamp.MaxBytes() > maxScratch {
 			if err := c.flush(); err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 			anew = int32(len(g.shapes))
 			g.shapes = append(g.shapes, s)
 		}
-		g.add(g.gather(tag), ref{int32(c.in.r + at), int32(size), -1, anew}, c.stamp.Most(),
+		g.add(g.gather(tag), ref{int32(c.in.r + at), int32(size), -1, anew}, c.stamp.MaxBytes(),
 			s.Verdict == wire.VerdictTimeless)
 		return nil
 	}
@@ -133,7 +133,7 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 	var own *budget.Buffer
 	if s.Verdict == wire.VerdictTimeless || c.stamp != nil {
 		var err error
-		if own, err = c.extra(budget.SizeOf(int64(size + 11 + c.stamp.Most()))); err != nil {
+		if own, err = c.extra(budget.SizeOf(int64(size + 11 + c.stamp.MaxBytes()))); err != nil {
 			return err
 		}
 		raw = event

@@ -63,7 +63,7 @@ func (c *taker) inflate(in *decompression, src []byte) (err error) {
 	if len(src) == 0 { // no member at all
 		return nil
 	}
-	most, later := c.s.maxDecompressed, min(c.s.later, c.s.maxDecompressed)
+	limit, later := c.s.maxDecompressed, min(c.s.later, c.s.maxDecompressed)
 	r, err := c.inflaters.Open(in.kind, src)
 	if err != nil {
 		return &fault{PeerCorrupt, err}
@@ -75,7 +75,7 @@ func (c *taker) inflate(in *decompression, src []byte) (err error) {
 		}
 	}()
 	claim := wire.Claimed(in.kind, src) // makes a step smaller, never larger
-	if claim > most {
+	if claim > limit {
 		claim = 0
 	}
 	step := func(n int64) int {
@@ -110,14 +110,14 @@ func (c *taker) inflate(in *decompression, src []byte) (err error) {
 		}
 		in.n += k
 		in.total = int64(in.n)
-		if in.total > most {
+		if in.total > limit {
 			return in.bomb()
 		}
 		if err == nil && in.n-looked < lookStep && in.total <= later {
 			continue
 		}
 		looked = in.n
-		if bad := in.ck.Run(in.buf.B[:in.n], wire.NoLimit, in.scan, most); bad != nil {
+		if bad := in.ck.Run(in.buf.B[:in.n], wire.NoLimit, in.scan, limit); bad != nil {
 			return wire.ScanFault(bad, wire.FaultInvalidChunk)
 		}
 		if in.ck.Odd > maxAlien && in.ck.Alien() {

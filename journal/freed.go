@@ -99,13 +99,13 @@ func (g *spares) droppableLocked() int {
 			}
 		}
 	}
-	least := -1
+	smallest := -1
 	for i, s := range g.free {
-		if s.seq < top && (serve > 1 || !g.serves(s)) && (least < 0 || s.size < g.free[least].size) {
-			least = i
+		if s.seq < top && (serve > 1 || !g.serves(s)) && (smallest < 0 || s.size < g.free[smallest].size) {
+			smallest = i
 		}
 	}
-	return least
+	return smallest
 }
 
 // shrinkableLocked is the index of a freed segment of which the reserve can have a part, or -1.

@@ -87,8 +87,8 @@ func (r *Reader) hold(f File) bool {
 }
 
 // OnLarge has f called from within Next and TryNext before they take memory for a record of more
-// than least bytes. It comes before the first of them; f must not call the Reader.
-func (r *Reader) OnLarge(least int64, f func()) { r.scan.least, r.scan.large = least, f }
+// than size bytes. It comes before the first of them; f must not call the Reader.
+func (r *Reader) OnLarge(size int64, f func()) { r.scan.largeFrom, r.scan.large = size, f }
 
 // Release gives back the memory of a long record: the last one is used no more.
 func (r *Reader) Release() {
@@ -108,13 +108,13 @@ func (r *Reader) TryNext() (Record, bool, error) {
 
 // TryNextTo is TryNext for a caller that keeps the bytes: those of a long record of at most so many
 // bytes it reads into room, or into more if that is too small.
-func (r *Reader) TryNextTo(room []byte, most int64) (Record, bool, error) {
+func (r *Reader) TryNextTo(room []byte, limit int64) (Record, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.scan
-	s.room, s.most = room, most
+	s.room, s.roomLimit = room, limit
 	rec, ok, err := r.tryNext()
-	s.room, s.most = nil, 0
+	s.room, s.roomLimit = nil, 0
 	return rec, ok, err
 }
 

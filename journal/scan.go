@@ -38,16 +38,16 @@ type scanner struct {
 	buf  []byte // window on the file
 	base int64  // offset of buf[0]
 
-	// room is where the payload of a long record goes, if it is no longer than most: passing
+	// room is where the payload of a long record goes, if it is no longer than roomLimit: passing
 	// through the window costs two copies. Behind such a record no more than a page is read ahead.
-	room   []byte
-	most   int64
-	inRoom bool // the last payload is there
+	room      []byte
+	roomLimit int64
+	inRoom    bool // the last payload is there
 
 	longest int64 // a record may have; 0: maxRecordBytes
 
-	large func() // called before memory is taken for a record longer than least; nil: nothing is
-	least int64
+	large     func() // called before memory is taken for a record longer than largeFrom; nil: nothing is
+	largeFrom int64
 }
 
 func (s *scanner) reset(src io.ReaderAt, seq uint32, n nonce) {
@@ -131,10 +131,10 @@ func (s *scanner) record(off, limit int64) (kind uint32, data []byte, start, end
 	if kind == kindPad {
 		return kind, nil, start, end, nil
 	}
-	if s.large != nil && n > s.least && int64(cap(s.buf)) < n {
+	if s.large != nil && n > s.largeFrom && int64(cap(s.buf)) < n {
 		s.large()
 	}
-	if s.inRoom = n >= scanLong && n <= s.most; s.inRoom {
+	if s.inRoom = n >= scanLong && n <= s.roomLimit; s.inRoom {
 		data, err = s.toRoom(start+recordHeader, int(n))
 	} else if data, err = s.view(start, recordHeader+int(n), limit); err == nil {
 		data = data[recordHeader:]

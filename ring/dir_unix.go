@@ -73,8 +73,8 @@ func (d *Dir) Close() error {
 func (d *Dir) UID() int { return d.at.UID() }
 
 // Names lists the rings in it, at most so many (0: all), in no order.
-func (d *Dir) Names(most int) (names []string, err error) {
-	all, err := d.at.Names(most)
+func (d *Dir) Names(limit int) (names []string, err error) {
+	all, err := d.at.Names(limit)
 	for _, name := range all {
 		if _, temporary, ok := parseFolderName(name); ok && !temporary {
 			names = append(names, name)
@@ -86,8 +86,8 @@ func (d *Dir) Names(most int) (names []string, err error) {
 // Clean removes what processes left that were killed while they made or removed a ring, of at most
 // so many entries (0: all). It holds nothing: a ring is renamed when it is ready, and renamed back
 // before it is removed.
-func (d *Dir) Clean(most int) {
-	names, _ := d.at.Names(most) // what cannot be listed is not cleaned
+func (d *Dir) Clean(limit int) {
+	names, _ := d.at.Names(limit) // what cannot be listed is not cleaned
 	d.clean(names)
 }
 
@@ -211,7 +211,7 @@ func (d *Dir) open(name string) (s *site, f *os.File, err error) {
 }
 
 // mapAdopted maps the memory of a ring whose lock f has.
-func mapAdopted(at *site, f *os.File, o Owner, most int64, report func(error)) (r *Ring, err error) {
+func mapAdopted(at *site, f *os.File, o Owner, limit int64, report func(error)) (r *Ring, err error) {
 	mem, err := at.folder.OpenFile(ringFile, os.O_RDWR)
 	if errors.Is(err, within.ErrKind) {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -241,7 +241,7 @@ func mapAdopted(at *site, f *os.File, o Owner, most int64, report func(error)) (
 		return nil, fmt.Errorf("%w: owner and ring do not belong together", ErrCorrupt)
 	}
 	size := its.head.segments + its.head.size
-	if size != int64(int(size)) || most > 0 && its.head.size > most {
+	if size != int64(int(size)) || limit > 0 && its.head.size > limit {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, its.head.size)
 	}
 	if fi.Size() < size {

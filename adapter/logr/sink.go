@@ -65,8 +65,8 @@ func (s *sink) Error(err error, msg string, keysAndValues ...any) {
 // events are those that emit fills.
 var events = sync.Pool{New: func() any { return new(spillway.Event) }}
 
-// most is how many attributes an event may hold that goes back to the pool.
-const most = 256
+// maxPooledAttrs is how many attributes an event may hold that goes back to the pool.
+const maxPooledAttrs = 256
 
 // emit stands one call below each of the above, which is what the depth counts on.
 func (s *sink) emit(level slog.Level, err error, msg string, keysAndValues []any) {
@@ -83,7 +83,7 @@ func (s *sink) emit(level slog.Level, err error, msg string, keysAndValues []any
 	}
 	e.Attrs = appendAttrs(e.Attrs, keysAndValues)
 	_ = s.log.LogEvent(context.Background(), e) // the logger counts and tells what it does not take
-	if cap(e.Attrs) > most {
+	if cap(e.Attrs) > maxPooledAttrs {
 		e.Attrs = nil
 	}
 	clear(e.Attrs)

@@ -228,7 +228,7 @@ func (f *Formatter) Format(entry *logrus.Entry) ([]byte, error) {
 		}
 		b = bytes.Clone(b)
 	}
-	if cap(s.pairs) > most {
+	if cap(s.pairs) > maxPooledAttrs {
 		s.pairs, s.ranks = nil, nil
 	}
 	clear(s.pairs)

@@ -48,8 +48,8 @@ func (h *Hook) Levels() []logrus.Level { return logrus.AllLevels }
 // events are those that Fire fills.
 var events = sync.Pool{New: func() any { return new(spillway.Event) }}
 
-// most is how many attributes an event may hold that goes back to the pool.
-const most = 256
+// maxPooledAttrs is how many attributes an event may hold that goes back to the pool.
+const maxPooledAttrs = 256
 
 // Fire hands an entry to the logger. It returns nil.
 func (h *Hook) Fire(entry *logrus.Entry) error {
@@ -77,7 +77,7 @@ func (h *Hook) Fire(entry *logrus.Entry) error {
 		e.Attrs = append(e.Attrs, slog.String(logrus.FieldKeyLogrusError, wrong))
 	}
 	_ = h.log.LogEvent(entry.Context, e) // the logger counts and tells what it does not take
-	if cap(e.Attrs) > most {
+	if cap(e.Attrs) > maxPooledAttrs {
 		e.Attrs = nil
 	}
 	clear(e.Attrs)

@@ -112,7 +112,7 @@ type (
 	}
 	repeatsAccount struct {
 		Chunks     int     `json:"chunks"`
-		Most       int     `json:"most"`
+		Most       int     `json:"max_chunks"`
 		Bytes      int64   `json:"bytes"`
 		AgeSeconds float64 `json:"age_seconds"`
 	}
@@ -195,7 +195,7 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 			s.Journal.Syncs, s.Journal.SyncTime.Seconds(), accountOfFailure(s.Failure, show),
 		},
 		Letters: lettersAccount{s.Letters.Letters, s.Letters.Events, s.Letters.Dropped},
-		Repeats: repeatsAccount{s.Repeats.Chunks, s.Repeats.Most, s.Repeats.Bytes, s.Repeats.Age.Seconds()},
+		Repeats: repeatsAccount{s.Repeats.Chunks, s.Repeats.MaxChunks, s.Repeats.Bytes, s.Repeats.Age.Seconds()},
 		Memory:  s.Server.Memory, Goroutines: runtime.NumGoroutine(),
 	}
 }

@@ -161,13 +161,13 @@ func entriesOf(e *letters.Entry) string {
 	if e.Entries == nil {
 		return "all"
 	}
-	const most = 3 // ranges
+	const maxRanges = 3 // ranges
 	var b []byte
 	for i, ranges := 0, 0; i < len(e.Entries); ranges++ {
 		if ranges > 0 {
 			b = append(b, ',')
 		}
-		if ranges == most {
+		if ranges == maxRanges {
 			return string(append(b, "..."...))
 		}
 		from := e.Entries[i]

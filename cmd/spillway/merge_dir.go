@@ -132,10 +132,10 @@ func (d *mergeDir) event(tag string, e forward.Entry) error {
 
 // nanosOf is the time of an entry, or the nearest that fits.
 func nanosOf(e forward.Entry) int64 {
-	switch most := int64(math.MaxInt64/1_000_000_000 - 5); {
-	case e.Sec > most:
+	switch limit := int64(math.MaxInt64/1_000_000_000 - 5); {
+	case e.Sec > limit:
 		return math.MaxInt64
-	case e.Sec < -most:
+	case e.Sec < -limit:
 		return math.MinInt64
 	}
 	return e.Sec*1_000_000_000 + int64(e.Nsec)

@@ -172,9 +172,9 @@ func outputName(url string) string {
 	return short(url[strings.LastIndexByte(url, '/')+1:], 30)
 }
 
-func short(text string, most int) string {
-	if len(text) > most {
-		text = text[:most-2] + ".."
+func short(text string, limit int) string {
+	if len(text) > limit {
+		text = text[:limit-2] + ".."
 	}
 	return text
 }

@@ -51,7 +51,7 @@ func pictures() (before, now collector.Stats) {
 				},
 			},
 			Journal: journal.Stats{Used: 90_000 * n, MaxBytes: 4 << 30, Bytes: 32 << 20},
-			Repeats: collector.RepeatsStats{Chunks: int(10 * n), Most: 786_432, Bytes: 51_232, Age: time.Hour},
+			Repeats: collector.RepeatsStats{Chunks: int(10 * n), MaxChunks: 786_432, Bytes: 51_232, Age: time.Hour},
 		}
 	}
 	return picture(1), picture(3)

@@ -154,10 +154,10 @@ type row struct {
 }
 
 // list adds rows, at most so many, and returns how many lines that were.
-func (t *topTable) list(add func(lineStyle, string, ...any), rows []row, most int, what string) int {
+func (t *topTable) list(add func(lineStyle, string, ...any), rows []row, limit int, what string) int {
 	left := 0
-	if len(rows) > most {
-		keep := max(most-1, 1)
+	if len(rows) > limit {
+		keep := max(limit-1, 1)
 		order := slices.Clone(rows)
 		slices.SortStableFunc(order, func(a, b row) int { return cmp.Compare(b.worth, a.worth) })
 		rows, left = order[:keep], len(order)-keep
@@ -312,4 +312,4 @@ func age(s float64) string {
 func size64(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
 // nameIn is a name in so many letters.
-func nameIn(name string, most int) string { return short(printableASCII(name), most) }
+func nameIn(name string, limit int) string { return short(printableASCII(name), limit) }

@@ -83,9 +83,9 @@ func (k *kept[T]) get() *T {
 
 var errSlow = errors.New("reading takes too long, the disk does not answer")
 
-// bounded returns what f does, but not later than most. f then goes on. The caller looks, and no
+// bounded returns what f does, but not later than end. f then goes on. The caller looks, and no
 // longer does when f is done.
-func (k *kept[T]) bounded(most <-chan time.Time, f func() error) error {
+func (k *kept[T]) bounded(end <-chan time.Time, f func() error) error {
 	result := make(chan error, 1)
 	go func() {
 		err := f()
@@ -95,7 +95,7 @@ func (k *kept[T]) bounded(most <-chan time.Time, f func() error) error {
 	select {
 	case err := <-result:
 		return err
-	case <-most:
+	case <-end:
 		return errSlow
 	}
 }

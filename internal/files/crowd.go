@@ -24,7 +24,7 @@ import (
 // one state went by the same rule. While it is open, each went to its own file; while it is closed,
 // to its own if that was there before.
 type crowd struct {
-	most        int // new files in a minute; 0: as many as come
+	limit       int // new files in a minute; 0: as many as come
 	closed      bool
 	made        int       // new files since
 	since       time.Time // the first of them; when it was closed, at the start
@@ -57,7 +57,7 @@ func (c *crowd) isNew(path string) bool {
 
 // isFull reports whether no more new files are to be made.
 func (c *crowd) isFull(now time.Time) bool {
-	return c.most > 0 && c.made >= c.most && now.Sub(c.since) < minute
+	return c.limit > 0 && c.made >= c.limit && now.Sub(c.since) < minute
 }
 
 // count counts a new file.
@@ -72,7 +72,7 @@ func (c *crowd) count() {
 // decide says whether the crowd is closed behind a state that is made now.
 func (c *crowd) decide(now time.Time) (closed bool) {
 	c.next = turnOpen
-	if c.isFull(now) || c.closed && c.most > 0 && now.Sub(c.since) < minute {
+	if c.isFull(now) || c.closed && c.limit > 0 && now.Sub(c.since) < minute {
 		c.next = turnClosed
 	}
 	return c.next == turnClosed

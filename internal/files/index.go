@@ -272,7 +272,7 @@ func (x *index) state(closed bool, point Point, length func(*file) (n int64, ok 
 // admit counts the new file that an event would make, and returns ErrCrowded where a Checkpoint has
 // to come first.
 func (x *index) admit(r route) error {
-	if x.crowd.most == 0 || x.crowd.closed {
+	if x.crowd.limit == 0 || x.crowd.closed {
 		return nil
 	}
 	f, path := x.fileOf(r)

@@ -69,8 +69,8 @@ func Open(path string, before []byte, o *Options) (*Set, error) {
 	}
 	s := &Set{o: options, index: newIndex(p, me, last.writers)}
 	now, x := time.Now(), &s.index
-	x.crowd = crowd{most: options.NewFiles, closed: last.closed, since: now}
-	s.waiting = waiting{buffer: options.Buffer, memory: options.Memory, most: 4 * options.MaxOpen}
+	x.crowd = crowd{limit: options.NewFiles, closed: last.closed, since: now}
+	s.waiting = waiting{buffer: options.Buffer, memory: options.Memory, maxFiles: 4 * options.MaxOpen}
 	s.recorder = recorder{o: &s.o, index: x, opened: now, point: last.point, resumed: last.point}
 	s.handles = handles{
 		o: &s.o, index: x, recorder: &s.recorder,

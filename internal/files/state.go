@@ -185,10 +185,10 @@ func (d *stateDecoder) number() uint64 {
 	return v
 }
 
-// count reads a number from 0 to most.
-func (d *stateDecoder) count(most int) int {
+// count reads a number from 0 to limit.
+func (d *stateDecoder) count(limit int) int {
 	v := d.number()
-	if most < 0 || v > uint64(most) {
+	if limit < 0 || v > uint64(limit) {
 		d.bad = true
 		return 0
 	}

@@ -6,12 +6,12 @@ import "bytes"
 
 // waiting are the lines that wait to be written, each with the file that it is for.
 type waiting struct {
-	files  []*file // that have lines, in the order in which they got the first
-	bytes  int     // of all lines, and fileCost for each file
-	spare  [][]byte
-	buffer int // Options.Buffer
-	memory int // Options.Memory
-	most   int // files
+	files    []*file // that have lines, in the order in which they got the first
+	bytes    int     // of all lines, and fileCost for each file
+	spare    [][]byte
+	buffer   int // Options.Buffer
+	memory   int // Options.Memory
+	maxFiles int // files
 }
 
 // fileCost is what a file with waiting lines counts besides them.
@@ -26,7 +26,7 @@ func (w *waiting) extend(f *file, render func(dst []byte) []byte) (full bool) {
 		w.bytes -= fileCost
 	}
 	w.bytes += n
-	return len(f.lines) >= w.buffer || w.bytes >= w.memory || len(w.files) >= w.most
+	return len(f.lines) >= w.buffer || w.bytes >= w.memory || len(w.files) >= w.maxFiles
 }
 
 // keep copies lines to those that wait for f.

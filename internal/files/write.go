@@ -66,7 +66,7 @@ func (s *Set) Write() error {
 
 // groups parts the queue into at most so many files, which can be open at once, the open ones
 // first.
-func groups(queue []*file, most int) [][]*file {
+func groups(queue []*file, limit int) [][]*file {
 	sorted := make([]*file, 0, len(queue))
 	for _, open := range []bool{true, false} {
 		for _, f := range queue {
@@ -77,7 +77,7 @@ func groups(queue []*file, most int) [][]*file {
 	}
 	var groups [][]*file
 	for len(sorted) > 0 {
-		n := min(len(sorted), most)
+		n := min(len(sorted), limit)
 		groups = append(groups, sorted[:n:n])
 		sorted = sorted[n:]
 	}

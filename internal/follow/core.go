@@ -105,6 +105,6 @@ type due struct {
 	soon    bool      // the next commit is urgent
 }
 
-func (g *core) reportBroken(end journal.Position, err error) {
-	g.cfg.Report(codes.RecordBroken.Errorf("the record that ends at %v is no chunk: %w; left out", end, err))
+func (c *core) reportBroken(end journal.Position, err error) {
+	c.cfg.Report(codes.RecordBroken.Errorf("the record that ends at %v is no chunk: %w; left out", end, err))
 }

@@ -67,11 +67,11 @@ func (h *fetcher) fetch(x *flight) (ok bool, err error) {
 			return true, nil
 		}
 	}
-	most := int64(0) // what may be cut stays with the reader: pieces outlive their flights
+	limit := int64(0) // what may be cut stays with the reader: pieces outlive their flights
 	if whole {
-		most = h.cfg.Piece
+		limit = h.cfg.Piece
 	}
-	rec, ok, err := h.cfg.Reader.TryNextTo(x.data, most)
+	rec, ok, err := h.cfg.Reader.TryNextTo(x.data, limit)
 	if err != nil || !ok {
 		h.splitter.endSplit()
 		return false, err

@@ -101,7 +101,7 @@ func (s *splitter) newSplit() *split {
 // cut begins with what the split is of.
 func (s *splitter) cut(x *flight) error {
 	p := s.split.pieces
-	p.Large, p.Most = nil, 0
+	p.Large, p.MaxCopied = nil, 0
 	if s.cfg.Turn != nil {
 		p.Large = func() {
 			if s.split.large == nil {
@@ -110,7 +110,7 @@ func (s *splitter) cut(x *flight) error {
 		}
 	}
 	if (s.opened.longer != nil || s.cfg.Packs) && (s.cfg.Sift == nil || !s.cfg.Sift.Steps()) {
-		p.Most = longestCopy * int(s.cfg.Piece)
+		p.MaxCopied = longestCopy * int(s.cfg.Piece)
 	}
 	p.Begin(&s.inflater, &s.split.chunk, int(s.cfg.Piece))
 	s.cutting = true

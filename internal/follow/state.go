@@ -44,48 +44,48 @@ func unpackState(state []byte) (steps, own []byte, err error) {
 }
 
 // pack is the state for a commit at stop.
-func (g *core) pack(own []byte) []byte {
+func (c *core) pack(own []byte) []byte {
 	var steps []byte
-	if g.cfg.Sift.Remembers() {
-		steps = g.cfg.Sift.AppendState(nil)
+	if c.cfg.Sift.Remembers() {
+		steps = c.cfg.Sift.AppendState(nil)
 	}
 	return packState(nil, steps, own)
 }
 
 // ownState is the output's own part of what is committed.
-func (g *core) ownState() []byte {
-	_, state := g.cfg.Reader.Committed()
+func (c *core) ownState() []byte {
+	_, state := c.cfg.Reader.Committed()
 	_, own, err := unpackState(state)
-	if err != nil && !g.toldState {
-		g.toldState = true
-		g.cfg.Report(err)
+	if err != nil && !c.toldState {
+		c.toldState = true
+		c.cfg.Report(err)
 	}
 	return own
 }
 
 // recall has steps know what they knew when the cursor was where it is.
-func (g *core) recall() {
-	if !g.cfg.Sift.Remembers() {
+func (c *core) recall() {
+	if !c.cfg.Sift.Remembers() {
 		return
 	}
-	p, state := g.cfg.Reader.Committed()
+	p, state := c.cfg.Reader.Committed()
 	steps, _, _ := unpackState(state) // ownState tells of an error
-	if err := g.cfg.Sift.Recall(steps, uint64(p)); err != nil && !g.toldState {
-		g.toldState = true
-		g.cfg.Report(err)
+	if err := c.cfg.Sift.Recall(steps, uint64(p)); err != nil && !c.toldState {
+		c.toldState = true
+		c.cfg.Report(err)
 	}
 }
 
 // back has the reader and the steps be where the cursor stands.
-func (g *core) back() error {
-	g.recall()
-	return g.cfg.Reader.SkipTo(g.committed)
+func (c *core) back() error {
+	c.recall()
+	return c.cfg.Reader.SkipTo(c.committed)
 }
 
 // settle says that all is passed that steps have seen.
-func (g *core) settle() {
-	if g.cfg.Sift.Remembers() {
-		record, _ := g.cfg.Sift.Learnt()
-		g.cfg.Sift.Settle(record)
+func (c *core) settle() {
+	if c.cfg.Sift.Remembers() {
+		record, _ := c.cfg.Sift.Learnt()
+		c.cfg.Sift.Settle(record)
 	}
 }

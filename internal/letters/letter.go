@@ -56,7 +56,7 @@ func keyOf(l *Letter, z *forward.Inflater) key {
 	body := c.Body()
 	if c.Entries != nil {
 		body = c.Entries
-	} else if z.InflateMost(&c, maxFlat) == nil {
+	} else if z.InflateLimit(&c, maxFlat) == nil {
 		body = c.Entries
 	}
 	h := sha256.New()

@@ -203,6 +203,6 @@ var words = func() (t [utf8.RuneSelf]byte) {
 }()
 
 // Shortened is a text of at most so many bytes, without what is no UTF-8.
-func Shortened(text string, most int) string {
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+func Shortened(text string, limit int) string {
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }

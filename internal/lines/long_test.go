@@ -50,7 +50,7 @@ func TestWriteLong(t *testing.T) {
 	} {
 		entry := append(forward.AppendEventTime([]byte{0x92}, 1792375200, 123456789), record...)
 		var z forward.Inflater
-		p := forward.Pieces{Most: 1 << 10}
+		p := forward.Pieces{MaxCopied: 1 << 10}
 		p.Begin(&z, &forward.Chunk{Tag: "a.b", Entries: entry, Events: 1}, 1<<10)
 		if _, _, _, err := p.Next(nil); err != nil || p.Found == nil {
 			t.Fatalf("%s: %v, %v", name, p.Found, err)

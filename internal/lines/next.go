@@ -43,7 +43,7 @@ func TimeOf(entries []byte) (sec int64, nsec uint32, ok bool) {
 // the same second, until dst is at least most long. n is what these entries take: 0 if the first is
 // not as nearly all write it or cannot be read; then nothing is appended, and an EntryReader knows
 // more.
-func (t *Text) AppendRun(dst []byte, tag string, entries []byte, most int) (_ []byte, n, events int) {
+func (t *Text) AppendRun(dst []byte, tag string, entries []byte, limit int) (_ []byte, n, events int) {
 	sec, nsec, head := headOf(entries)
 	for first := sec; head > 0 && sec == first; sec, nsec, head = headOf(entries[n:]) {
 		start, k := len(dst), 0
@@ -52,7 +52,7 @@ func (t *Text) AppendRun(dst []byte, tag string, entries []byte, most int) (_ []
 		}
 		n += head + k
 		events++
-		if len(dst) >= most {
+		if len(dst) >= limit {
 			break
 		}
 	}
@@ -60,7 +60,7 @@ func (t *Text) AppendRun(dst []byte, tag string, entries []byte, most int) (_ []
 }
 
 // AppendRun appends the lines of the first of packed entries, see [Text.AppendRun].
-func (e *Encoder) AppendRun(dst []byte, tag string, entries []byte, most int) (_ []byte, n, events int) {
+func (e *Encoder) AppendRun(dst []byte, tag string, entries []byte, limit int) (_ []byte, n, events int) {
 	sec, nsec, head := headOf(entries)
 	for first := sec; head > 0 && sec == first; sec, nsec, head = headOf(entries[n:]) {
 		start := len(dst)
@@ -82,7 +82,7 @@ func (e *Encoder) AppendRun(dst []byte, tag string, entries []byte, most int) (_
 		dst = append(out, '}', '\n')
 		n += head + k
 		events++
-		if len(dst) >= most {
+		if len(dst) >= limit {
 			break
 		}
 	}

@@ -31,14 +31,14 @@ func newCore(cfg *Config) (*core, error) {
 	return g, g.rings.open()
 }
 
-func (g *core) report(err error) { g.cfg.report(err) }
+func (c *core) report(err error) { c.cfg.report(err) }
 
 // overwritten counts records of a ring that were overwritten, or cannot be read.
-func (g *core) overwritten(s *feed, n uint64) {
-	g.count.miss(Lost, n)
+func (c *core) overwritten(s *feed, n uint64) {
+	c.count.miss(Lost, n)
 	where := s.Ring.Path()
 	if where == "" {
 		where = "in plain memory"
 	}
-	g.report(fmt.Errorf("%d events of the ring %s were overwritten there, or cannot be read: they are lost", n, where))
+	c.report(fmt.Errorf("%d events of the ring %s were overwritten there, or cannot be read: they are lost", n, where))
 }

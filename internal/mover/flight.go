@@ -71,9 +71,9 @@ func (f *flight) leaveSpill() {
 // A pool is flights to be used again, and the memory of their entries.
 type pool struct {
 	window.Buffers
-	land func(f *flight, r output.Result) // what the destination calls
-	most int                              // flights kept
-	free []*flight
+	land  func(f *flight, r output.Result) // what the destination calls
+	limit int                              // flights kept
+	free  []*flight
 }
 
 func (p *pool) take() *flight {
@@ -92,7 +92,7 @@ func (p *pool) release(f *flight) {
 	f.Release(&p.Buffers)
 	fn := f.landed
 	*f = flight{landed: fn}
-	if len(p.free) < p.most {
+	if len(p.free) < p.limit {
 		p.free = append(p.free, f)
 	}
 }

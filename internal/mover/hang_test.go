@@ -249,7 +249,7 @@ func TestNoFiles(t *testing.T) {
 }
 
 // What keeps the disk from taking anything is told now and then, not at each attempt.
-func TestTroubleIsToldSeldom(t *testing.T) {
+func TestErrorIsToldSeldom(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -19,9 +19,9 @@ type loop struct {
 }
 
 func newLoop(g *core, states *states, dead *dead) *loop {
-	pool := &pool{most: 64}
+	pool := &pool{limit: 64}
 	if g.cfg.Ordered {
-		pool.most = maxInDelivery
+		pool.limit = maxInDelivery
 	}
 	delivery := &delivery{core: g, pool: pool, states: states, dead: dead}
 	pool.land = delivery.land
@@ -74,7 +74,7 @@ func (l *loop) measure() {
 		batch = min(batch, l.cfg.MaxDisk/8) // a journal takes nothing that is larger than itself
 	}
 	l.pack.batch = int(batch)
-	l.delivery.most = max(size/4, batch)
+	l.delivery.maxBytes = max(size/4, batch)
 }
 
 // collect does what others asked for, and takes back chunks that the destination is done with.

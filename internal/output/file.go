@@ -399,8 +399,8 @@ func secondOf(entries []byte) int64 {
 
 // appendRun appends the lines of the next entries that are of one second, and so for one file,
 // until dst is at least most long.
-func (s *fileSink) appendRun(dst []byte, most int) []byte {
-	dst, n, err := s.job.render(s.renderer, dst, most, s.rest)
+func (s *fileSink) appendRun(dst []byte, limit int) []byte {
+	dst, n, err := s.job.render(s.renderer, dst, limit, s.rest)
 	if err != nil {
 		s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
 	}

@@ -21,14 +21,14 @@ const (
 // renderer appends the line of one event, its newline included; see lines.Text.
 type renderer interface {
 	AppendLine(dst []byte, tag string, entry forward.Entry) []byte
-	AppendRun(dst []byte, tag string, entries []byte, most int) (out []byte, n, events int)
+	AppendRun(dst []byte, tag string, entries []byte, limit int) (out []byte, n, events int)
 	WriteLong(w io.Writer, tag string, l *forward.Long, record lines.Record) error
 }
 
 // appendRun appends the lines of the first of packed entries, as AppendRun does, and returns what
 // they take and how many they are. It takes all where none can be read: the error says so.
-func appendRun(r renderer, dst []byte, tag string, entries []byte, most int) (_ []byte, n, events int, err error) {
-	if dst, n, events = r.AppendRun(dst, tag, entries, most); n > 0 {
+func appendRun(r renderer, dst []byte, tag string, entries []byte, limit int) (_ []byte, n, events int, err error) {
+	if dst, n, events = r.AppendRun(dst, tag, entries, limit); n > 0 {
 		return dst, n, events, nil
 	}
 	reader := forward.ReadEntries(entries)

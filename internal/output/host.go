@@ -62,11 +62,11 @@ func (h *host) works() bool { return h.up && !h.stalled }
 
 // room is whether it takes another chunk now.
 func (h *host) room() bool {
-	most := h.f.cfg.Window
+	limit := h.f.cfg.Window
 	if h.trial || h.f.doubted {
-		most = 1
+		limit = 1
 	}
-	return h.works() && len(h.calls) < most
+	return h.works() && len(h.calls) < limit
 }
 
 // changed is told by the client of its connection.

@@ -40,9 +40,9 @@ type job struct {
 
 // render appends the lines of the next entries that are of one second, until dst is at least most
 // long, of one at least, and notes entries that cannot be read.
-func (j *job) render(r renderer, dst []byte, most int, rest []byte) (_ []byte, n int, err error) {
+func (j *job) render(r renderer, dst []byte, limit int, rest []byte) (_ []byte, n int, err error) {
 	before, events := len(dst), 0
-	dst, n, events, err = appendRun(r, dst, j.chunk.Tag, rest, most)
+	dst, n, events, err = appendRun(r, dst, j.chunk.Tag, rest, limit)
 	j.bytes += int64(len(dst) - before)
 	j.entry += events
 	if err == nil {

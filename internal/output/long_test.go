@@ -25,7 +25,7 @@ func longOf(t *testing.T, n int) (*forward.Chunk, *forward.Long) {
 	b = msgpack.AppendString(append(b, 0x81), "pad")
 	b = msgpack.AppendString(b, strings.Repeat("\x01", n))
 	var z forward.Inflater
-	p := forward.Pieces{Most: 1 << 10}
+	p := forward.Pieces{MaxCopied: 1 << 10}
 	p.Begin(&z, &forward.Chunk{Tag: "app", Entries: b, Events: 1}, 1<<10)
 	if _, _, _, err := p.Next(nil); err != nil || p.Found == nil {
 		t.Fatal(err)

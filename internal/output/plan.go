@@ -51,7 +51,7 @@ type Plan struct {
 	Prompt   bool        // a call waits until its line is written
 	Ordered  bool        // it writes chunks in the order of Submit, whatever their tags
 	failures int         // that open the breaker; 0: the URL does not say
-	backoff  struct{ least, most time.Duration }
+	backoff  struct{ min, max time.Duration }
 	open     func(t *Trip) (Output, error)
 	check    func() error                    // nil: there is nothing to check
 	reach    func(ctx context.Context) error // nil: there is nothing to reach
@@ -107,17 +107,17 @@ func Read(u *urls.URL, o *Owner) (*Plan, error) {
 	if err := kind(p, u, q, o); err != nil {
 		return nil, err
 	}
-	if p.backoff.least > p.backoff.most {
+	if p.backoff.min > p.backoff.max {
 		return nil, u.ErrorAbout("max_backoff", "parameter %q: %v is less than min_backoff, which is %v", "max_backoff",
-			p.backoff.most, p.backoff.least)
+			p.backoff.max, p.backoff.min)
 	}
 	return p, nil
 }
 
 // settings reads what every output has that may fail.
 func (p *Plan) settings(q *urls.Params, o *Owner) {
-	least, most := q.Duration("min_backoff", 0), q.Duration("max_backoff", 0)
-	p.backoff.least, p.backoff.most = pauses(least, most, cmp.Or(o.Backoff, minBackoff))
+	shortest, longest := q.Duration("min_backoff", 0), q.Duration("max_backoff", 0)
+	p.backoff.min, p.backoff.max = pauses(shortest, longest, cmp.Or(o.Backoff, minBackoff))
 	p.failures = int(q.Int("breaker", 0, 1, math.MaxInt32))
 }
 
@@ -145,7 +145,7 @@ func (p *Plan) forward(u *urls.URL, q *urls.Params, o *Owner) error {
 	c.DialTimeout = q.Duration("dial_timeout", 0)
 	c.FailoverAfter = q.Duration("failover_after", 0)
 	p.settings(q, o)
-	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
+	c.MinBackoff, c.MaxBackoff = p.backoff.min, p.backoff.max
 	secrets, err := credentials.ReadClient(u, q, &o.Values)
 	by := ""
 	if u.Scheme == "forward+tls" {
@@ -223,7 +223,7 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	}
 	c.Shared = sharing[how]
 	p.settings(q, o)
-	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
+	c.MinBackoff, c.MaxBackoff = p.backoff.min, p.backoff.max
 	p.open = func(t *Trip) (Output, error) {
 		c := c
 		c.Trip = *t
@@ -271,7 +271,7 @@ func (p *Plan) stream(u *urls.URL, q *urls.Params, o *Owner) error {
 		c.Color = ColorNever
 	}
 	p.settings(q, o)
-	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
+	c.MinBackoff, c.MaxBackoff = p.backoff.min, p.backoff.max
 	p.open = func(t *Trip) (Output, error) {
 		c := c
 		c.Trip = *t

@@ -29,9 +29,9 @@ func TestBackoff(t *testing.T) {
 			must(t, err)
 			p, err := Read(u, &Owner{Backoff: tt.owner})
 			must(t, err)
-			if p.backoff.least != tt.least || p.backoff.most != tt.most {
-				t.Errorf("%s%s after %v: %v to %v, want %v to %v", end, tt.query, tt.owner, p.backoff.least,
-					p.backoff.most, tt.least, tt.most)
+			if p.backoff.min != tt.least || p.backoff.max != tt.most {
+				t.Errorf("%s%s after %v: %v to %v, want %v to %v", end, tt.query, tt.owner, p.backoff.min,
+					p.backoff.max, tt.least, tt.most)
 			}
 		}
 	}

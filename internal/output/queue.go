@@ -87,21 +87,21 @@ const (
 
 // pauses are the first and the longest pause. One that is not given (0) is first or maxBackoff, and
 // gives way to the other.
-func pauses(least, most, first time.Duration) (time.Duration, time.Duration) {
+func pauses(shortest, longest, first time.Duration) (time.Duration, time.Duration) {
 	switch {
-	case least <= 0:
-		most = cmp.Or(most, maxBackoff)
-		least = min(first, most)
-	case most <= 0:
-		most = max(maxBackoff, least)
+	case shortest <= 0:
+		longest = cmp.Or(longest, maxBackoff)
+		shortest = min(first, longest)
+	case longest <= 0:
+		longest = max(maxBackoff, shortest)
 	}
-	return least, most
+	return shortest, longest
 }
 
-func newQueue(name string, s sink, trip *Trip, least, most time.Duration) *sinkQueue {
-	least, most = pauses(least, most, minBackoff)
+func newQueue(name string, s sink, trip *Trip, shortest, longest time.Duration) *sinkQueue {
+	shortest, longest = pauses(shortest, longest, minBackoff)
 	q := &sinkQueue{
-		name: name, sink: s, min: least, max: most, together: groupJobs,
+		name: name, sink: s, min: shortest, max: longest, together: groupJobs,
 		lease: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		closing: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
 	}

@@ -34,7 +34,7 @@ func appendAttrs(b []byte, attrs []slog.Attr, w where) (out []byte, n int) {
 		a := &attrs[i]
 		v := (*valueWord)(unsafe.Pointer(&a.Value))
 		if len(buf)-j < header+len(a.Key)+header+scalar {
-			if len(a.Key) > most {
+			if len(a.Key) > maxSize {
 				a = &slog.Attr{Key: large, Value: a.Value}
 			}
 			buf = grow(buf, j, header+len(a.Key)+header+scalar)

@@ -289,7 +289,7 @@ func TestReplaceEnds(t *testing.T) {
 		b, n := AppendAttrsReplaced(b, nil, []slog.Attr{tt.a}, tt.replace)
 		b = EndMap(b, at, n)
 		asJSON(t, b)
-		if len(b) > most+1<<20 {
+		if len(b) > maxSize+1<<20 {
 			t.Errorf("%s: %d bytes", tt.name, len(b))
 		}
 		b, at = BeginMap(nil, 1)

@@ -70,7 +70,7 @@ func appendAnyMap(b []byte, m map[string]any, w where) []byte {
 	for k, v := range m {
 		n++
 		if len(buf)-j < header+len(k)+header+scalar {
-			if len(k) > most {
+			if len(k) > maxSize {
 				k = large
 			}
 			buf = grow(buf, j, header+len(k)+header+scalar)

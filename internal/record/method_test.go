@@ -399,19 +399,19 @@ func TestEndless(t *testing.T) {
 		needs.Skip(t, "writes up to 64 MiB, which the race detector makes many times as slow")
 	}
 	b := AppendValue(nil, doubling(0))
-	if len(b) < 1<<20 || len(b) > most+1<<20 {
+	if len(b) < 1<<20 || len(b) > maxSize+1<<20 {
 		t.Errorf("%d bytes", len(b))
 	}
 	asJSON(t, b)
 	b, _ = AppendAttr(nil, slog.Any("x", silent(0)))
-	if len(b) > most {
+	if len(b) > maxSize {
 		t.Errorf("silent: %d bytes", len(b))
 	}
 	var dag any = "leaf"
 	for range Depth - 1 {
 		dag = []any{dag, dag}
 	}
-	if b = AppendValue(nil, dag); len(b) > most+1<<20 {
+	if b = AppendValue(nil, dag); len(b) > maxSize+1<<20 {
 		t.Errorf("shared: %d bytes", len(b))
 	}
 }

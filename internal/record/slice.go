@@ -41,7 +41,7 @@ func appendElements(b []byte, p unsafe.Pointer, n int, pl *typePlan, w where) []
 	if w.depth >= Depth {
 		return appendString(b, deep)
 	}
-	if n > most {
+	if n > maxSize {
 		return appendString(b, large)
 	}
 	w.depth++
@@ -62,7 +62,7 @@ func appendAnys(b []byte, s []any, w where) []byte {
 	if w.depth >= Depth {
 		return appendString(b, deep)
 	}
-	if len(s) > most {
+	if len(s) > maxSize {
 		return appendString(b, large)
 	}
 	w.depth++
@@ -98,7 +98,7 @@ func appendStrings(b []byte, s []string, w where) []byte {
 	if w.depth >= Depth {
 		return appendString(b, deep)
 	}
-	if len(s) > most {
+	if len(s) > maxSize {
 		return appendString(b, large)
 	}
 	b = msgpack.AppendArrayHeader(b, len(s))

@@ -12,9 +12,9 @@ import (
 // reads, for groups that a logger opens around attributes and for a message around the record.
 const Depth = 100
 
-// most is how many bytes a value may take before what is nested in it becomes "!SIZE": values that
-// share parts, or make new ones when asked, grow exponentially with their depth.
-const most = 64 << 20
+// maxSize is how many bytes a value may take before what is nested in it becomes "!SIZE": values
+// that share parts, or make new ones when asked, grow exponentially with their depth.
+const maxSize = 64 << 20
 
 // tireless is how many visits a value may take, for the same reason: what grows need not write
 // anything.
@@ -56,7 +56,7 @@ var paths = sync.Pool{New: func() any { return &path{visits: make([]visit, 0, 16
 func (w where) enter(b []byte, v visit) (_ where, wrong string) {
 	if w.path == nil {
 		w.path = paths.Get().(*path)
-		w.path.limit, w.path.work = len(b)+most, 0
+		w.path.limit, w.path.work = len(b)+maxSize, 0
 	} else {
 		if w.path.work++; w.path.work > tireless || len(b) > w.path.limit {
 			return w, large

@@ -121,7 +121,7 @@ func TestFluentdHeartbeats(t *testing.T) {
 	}
 	rig.Eventually(t, "the connections are gone", func() bool { return c.Account()["connections"] == 0 })
 	if line := c.Log.Find("bad input"); line != "" {
-		t.Errorf("heartbeats are taken for trouble: %s", line)
+		t.Errorf("heartbeats are taken for errors: %s", line)
 	}
 	rig.WaitLines(t, out, len(want))
 	c.Stop()

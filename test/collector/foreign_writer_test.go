@@ -17,9 +17,9 @@ import (
 
 const foreign = "what another program wrote\nin two lines\n"
 
-// TestStrangerBetween lets another program write to the output file after a crash, before the
+// TestForeignWriterBetween lets another program write to the output file after a crash, before the
 // start.
-func TestStrangerBetween(t *testing.T) {
+func TestForeignWriterBetween(t *testing.T) {
 	t.Parallel()
 	appendTo := func(text string) func(t *testing.T, file string) {
 		return func(t *testing.T, file string) {
@@ -119,8 +119,9 @@ func TestStrangerBetween(t *testing.T) {
 	}
 }
 
-// TestStrangerMeanwhile lets another program write to the output file while the collector runs.
-func TestStrangerMeanwhile(t *testing.T) {
+// TestForeignWriterMeanwhile lets another program write to the output file while the collector
+// runs.
+func TestForeignWriterMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, out := rig.NewSetup(t)
 	file := filepath.Join(out, "a.jsonl")

@@ -233,7 +233,7 @@ func TestPrometheus(t *testing.T) {
 			return err == nil && (strings.Join(got, " ") == want || len(got) == 2 && got[1]+" "+got[0] == want)
 		})
 	}
-	rig.Eventually(t, "all alerts are evaluated, and none is in trouble", func() bool {
+	rig.Eventually(t, "all alerts are evaluated, and none has an error", func() bool {
 		var data struct {
 			Groups []struct {
 				Rules []struct{ Name, Health, LastError string }

@@ -246,10 +246,10 @@ func TestLoggerShmFillsUp(t *testing.T) {
 	}
 }
 
-// TestLoggerStranger finds the folder of its rings made by somebody else: it keeps out of it, logs
-// from plain memory, and says so. One that is the user's own but open to others it shuts, and says
-// so too.
-func TestLoggerStranger(t *testing.T) {
+// TestLoggerForeignFiles finds the folder of its rings made by somebody else: it keeps out of it,
+// logs from plain memory, and says so. One that is the user's own but open to others it shuts, and
+// says so too.
+func TestLoggerForeignFiles(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string

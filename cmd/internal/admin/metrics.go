@@ -200,7 +200,7 @@ var wholeFigures = []figure[stats]{
 	one("repeats_chunks", "Chunks that would be recognised if they came again.", shows,
 		func(s *stats) float64 { return float64(s.Repeats.Chunks) }),
 	one("repeats_limit_chunks", "How many these can be.", shows,
-		func(s *stats) float64 { return float64(s.Repeats.Most) }),
+		func(s *stats) float64 { return float64(s.Repeats.MaxChunks) }),
 	one("repeats_bytes", "Memory for them.", shows, func(s *stats) float64 { return float64(s.Repeats.Bytes) }),
 	one("repeats_age_seconds", "How far back they reach.", shows,
 		func(s *stats) float64 { return s.Repeats.Age.Seconds() }),

@@ -72,7 +72,7 @@ func badByte(lines []string) (line, column int, bad bool) {
 }
 
 // readFile reads at most so many bytes.
-func readFile(path string, most int64, pipe bool) ([]byte, error) {
+func readFile(path string, limit int64, pipe bool) ([]byte, error) {
 	info, err := os.Stat(path) // before it is opened: to open a pipe may wait for ever
 	if err == nil && (info.IsDir() || !pipe && !info.Mode().IsRegular()) {
 		err = errors.New("it is no regular file")
@@ -85,9 +85,9 @@ func readFile(path string, most int64, pipe bool) ([]byte, error) {
 		return nil, bare(err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("it is larger than %d KiB", most>>10)
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is larger than %d KiB", limit>>10)
 	}
 	return data, bare(err)
 }

@@ -47,9 +47,9 @@ func refusing(c *kfake.Cluster, code int16) (end func()) {
 	return func() { over.Store(true) }
 }
 
-// TestTrouble has things go wrong under load that pass: one message says what and where, nothing is
+// TestErrors has things go wrong under load that pass: one message says what and where, nothing is
 // refused, and when it is over all is there, once and in order.
-func TestTrouble(t *testing.T) {
+func TestErrors(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		begin func(t *testing.T, c *kfake.Cluster) (end func())

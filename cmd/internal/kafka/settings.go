@@ -157,7 +157,7 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 func (s *settings) readTopics(u *collector.URL, p *collector.Params) (err error) {
 	c := &s.choice
 	allowed := p.String("topics", "")
-	c.most = int(p.Int("max_topics", defaultTopics, 1, maxTopics))
+	c.limit = int(p.Int("max_topics", defaultTopics, 1, maxTopics))
 	if c.template, err = parseTemplate(s.topic); err != nil {
 		return u.Errorf("topic: %v", err)
 	}

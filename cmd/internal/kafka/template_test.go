@@ -73,7 +73,7 @@ func FuzzTopic(f *testing.F) {
 		if err != nil {
 			return
 		}
-		all := topics{choice: &choice{allowed: allowed, most: 2, cursors: "cursors"}}
+		all := topics{choice: &choice{allowed: allowed, limit: 2, cursors: "cursors"}}
 		for _, name := range []string{string(out[1:]), tag, text, "cursors", string(out)} {
 			topic, why, ok := all.of([]byte(name))
 			switch {

@@ -38,7 +38,7 @@ func isTopic(name string) bool {
 type choice struct {
 	template template // nil: all go to one topic
 	allowed  []string // patterns
-	most     int      // topics
+	limit    int      // topics
 	cursors  string   // a topic that no event may go to
 }
 
@@ -92,7 +92,7 @@ func (t *topics) of(name []byte) (topic string, why noTopic, ok bool) {
 		return "", noName, false
 	case topic == t.cursors || !slices.ContainsFunc(t.allowed, allows):
 		return "", notAllowed, false
-	case len(t.names) >= t.most:
+	case len(t.names) >= t.limit:
 		return "", tooMany, false
 	}
 	t.mu.Lock()
@@ -133,15 +133,15 @@ func (t *topics) list() (names []string, acked map[string]bool) {
 // error is why events have no topic, of which the first one would have had that name. All of a
 // chunk share it: each reason is a dead letter of its own.
 func (t *topics) error(why noTopic, name []byte) error {
-	const most = 64
-	shown := string(name[:min(len(name), most)])
+	const maxShown = 64
+	shown := string(name[:min(len(name), maxShown)])
 	switch why {
 	case empty:
 		return errors.New("the topic of the event is empty")
 	case notAllowed:
 		return fmt.Errorf("topics= does not allow topic %q", shown)
 	case tooMany:
-		return fmt.Errorf("max_topics=%d are reached, and topic %q is another one", t.most, shown)
+		return fmt.Errorf("max_topics=%d are reached, and topic %q is another one", t.limit, shown)
 	}
 	return fmt.Errorf("%q, of %d bytes, is no name of a topic", shown, len(name))
 }

@@ -129,7 +129,7 @@ func TestOnceTopics(t *testing.T) {
 
 // TestMillionTopics: however many topics events ask for, memory is for those that there may be.
 func TestMillionTopics(t *testing.T) {
-	all := topics{choice: &choice{allowed: []string{"*"}, most: defaultTopics}}
+	all := topics{choice: &choice{allowed: []string{"*"}, limit: defaultTopics}}
 	for i := range 1_000_000 {
 		all.of(fmt.Append(nil, "t", i))
 	}

@@ -44,13 +44,13 @@ func (t *template) newBlock(seq *atomic.Int64) (*block, error) {
 
 // take returns up to most messages, at least one, in one piece, to be written before the next call.
 // It calls id with the id of each.
-func (b *block) take(most int64, now time.Time, id func([]byte)) (wire []byte, messages int, err error) {
+func (b *block) take(limit int64, now time.Time, id func([]byte)) (wire []byte, messages int, err error) {
 	if b.fresh != nil {
 		if err := b.renew(now); err != nil {
 			return nil, 0, err
 		}
 	}
-	first, last := b.next, int(min(int64(len(b.ends)), int64(b.next)+most))
+	first, last := b.next, int(min(int64(len(b.ends)), int64(b.next)+limit))
 	from := 0
 	if first > 0 {
 		from = b.ends[first-1]

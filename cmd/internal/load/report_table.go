@@ -139,6 +139,6 @@ func (u *Usage) cells() []string {
 	}
 	return []string{
 		fmt.Sprintf("%.0f %%", u.CPUPercent), fmt.Sprintf("%.3f", u.CPUPerMillion),
-		fmt.Sprintf("%.0f MB", float64(u.ResidentMost)/1e6),
+		fmt.Sprintf("%.0f MB", float64(u.ResidentMax)/1e6),
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 func aReport() *Report {
 	server := func(v float64) *Usage {
-		return &Usage{CPUSeconds: v, CPUPercent: 10 * v, CPUPerMillion: .155, Resident: 30e6, ResidentMost: 31e6}
+		return &Usage{CPUSeconds: v, CPUPercent: 10 * v, CPUPerMillion: .155, Resident: 30e6, ResidentMax: 31e6}
 	}
 	return &Report{
 		Schema: Schema, Started: time.Unix(1441588984, 0).UTC(), To: `forward://logs.example:24224?x=<&">`,
@@ -120,7 +120,7 @@ func TestSchema(t *testing.T) {
 			.runs[].total.messages .runs[].total.events .runs[].total.bytes .runs[].total.acked_messages
 			.runs[].latency.count .runs[].latency.mean_us .runs[].latency.p50_us .runs[].latency.p90_us .runs[].latency.p99_us
 			.runs[].latency.p999_us .runs[].latency.max_us
-			.runs[].server.cpu_s .runs[].server.cpu_percent .runs[].server.cpu_s_per_million .runs[].server.resident_bytes .runs[].server.resident_most_bytes`,
+			.runs[].server.cpu_s .runs[].server.cpu_percent .runs[].server.cpu_s_per_million .runs[].server.resident_bytes .runs[].server.resident_max_bytes`,
 		"null": ".runs[].latency .runs[].server .runs[].generator",
 	} {
 		for name := range strings.FieldsSeq(names) {

@@ -69,7 +69,7 @@ type Usage struct {
 	CPUPercent    float64 `json:"cpu_percent"`       // of one processor, in the time measured
 	CPUPerMillion float64 `json:"cpu_s_per_million"` // CPUSeconds by million events sent, or acked, in that time
 	Resident      int64   `json:"resident_bytes"`    // at the end
-	ResidentMost  int64   `json:"resident_most_bytes"`
+	ResidentMax   int64   `json:"resident_max_bytes"`
 }
 
 // keptUp is the share of what is offered that counts as keeping up.

@@ -52,7 +52,7 @@ type gauge struct {
 	pids []int
 	err  error
 	last usage
-	most int64
+	peak int64
 }
 
 func (g *gauge) look() time.Duration {
@@ -60,7 +60,7 @@ func (g *gauge) look() time.Duration {
 		var u usage
 		if u, g.err = usageOf(g.pids); g.err == nil {
 			g.last = u
-			g.most = max(g.most, u.resident)
+			g.peak = max(g.peak, u.resident)
 		}
 	}
 	return g.last.cpu
@@ -280,7 +280,7 @@ func (g *gauge) usage(all, measured time.Duration, seconds, events float64) *Usa
 	}
 	u := &Usage{
 		CPUSeconds: all.Seconds(), CPUPercent: 100 * measured.Seconds() / seconds, Resident: g.last.resident,
-		ResidentMost: g.most,
+		ResidentMax: g.peak,
 	}
 	if events > 0 {
 		u.CPUPerMillion = all.Seconds() / events * 1e6

@@ -289,5 +289,5 @@ func (w *follower) begin(path string, file *os.File, info os.FileInfo) {
 
 // tooMany says that there are more files than can be followed.
 func (m *merge) tooMany() error {
-	return fmt.Errorf("%d files are too many to follow with so little memory: %d at most", len(m.files), m.most)
+	return fmt.Errorf("%d files are too many to follow with so little memory: %d at most", len(m.files), m.maxFiles)
 }

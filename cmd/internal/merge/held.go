@@ -13,7 +13,7 @@ import (
 // are a queue; the others are a heap; what memory has no room for are runs.
 type held struct {
 	spool *spool
-	most  int // bytes in memory
+	limit int // bytes in memory
 	queue heldQueue
 	lines heldLines
 	bytes int
@@ -45,7 +45,7 @@ func (h *held) push(time int64, n, number int, text []byte) error {
 	if !h.any || time > h.max {
 		h.max, h.any = time, true
 	}
-	if h.bytes <= h.most {
+	if h.bytes <= h.limit {
 		return nil
 	}
 	return h.spill()
@@ -141,7 +141,7 @@ func (h *held) spill() error {
 }
 
 func (h *held) add(f *input) error {
-	f.base = min(f.base, max(h.most/maxRuns, minBuffer)) // together they have as much as the lines
+	f.base = min(f.base, max(h.limit/maxRuns, minBuffer)) // together they have as much as the lines
 	if err := f.record(); err != nil {
 		return err
 	}

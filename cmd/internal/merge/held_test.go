@@ -21,7 +21,7 @@ func TestHeld(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, most := range []int{0, 1000, 50_000, 1 << 30} {
 		s := &spool{base: 1 << 10}
-		h := &held{spool: s, most: most}
+		h := &held{spool: s, limit: most}
 		var all []heldLine
 		for i := range 1000 {
 			l := heldLine{r.Int64N(300) - 150, r.IntN(3), i, []byte(strings.Repeat("x", r.IntN(3000)*r.IntN(2)))}

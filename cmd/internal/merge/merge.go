@@ -65,20 +65,20 @@ const progressEvery = 4 << 20 // bytes
 type merge struct {
 	Options
 	Result
-	files []*input
-	spool spool
-	all   int64 // bytes of files
-	told  int64 // of the progress
-	base  int   // bytes of a buffer
-	most  int   // files that are merged at once
-	grown int   // bytes of buffers beyond base
-	ended error // why the reading was ended
-	held  held
-	room  []byte // for a line that is read again
-	out   *bufio.Writer
-	since int64
-	until int64
-	last  int64 // time of the line written last
+	files    []*input
+	spool    spool
+	all      int64 // bytes of files
+	told     int64 // of the progress
+	base     int   // bytes of a buffer
+	maxFiles int   // files that are merged at once
+	grown    int   // bytes of buffers beyond base
+	ended    error // why the reading was ended
+	held     held
+	room     []byte // for a line that is read again
+	out      *bufio.Writer
+	since    int64
+	until    int64
+	last     int64 // time of the line written last
 }
 
 // Run writes the lines of files to w in the order of their times. The error is one of w, of the
@@ -89,7 +89,7 @@ func Run(ctx context.Context, w io.Writer, paths []string, o *Options) (Result, 
 	defer m.close()
 	m.endWith(ctx)
 	err := m.open(ctx, paths)
-	for err == nil && len(m.files) > m.most {
+	for err == nil && len(m.files) > m.maxFiles {
 		if m.Follow != nil {
 			return m.Result, m.tooMany()
 		}
@@ -149,7 +149,7 @@ func (m *merge) merge(files []*input, put func(*input) error) error {
 // for the runs have the files in their order.
 func (m *merge) pass() error {
 	var runs []*input
-	for files := range slices.Chunk(m.files, m.most) {
+	for files := range slices.Chunk(m.files, m.maxFiles) {
 		w := m.spool.newRun()
 		err := m.merge(files, func(f *input) error {
 			line, ok := m.line(f)
@@ -187,12 +187,12 @@ func newMerge(o *Options, files int) *merge {
 	}
 	// Half of the memory is for buffers, a quarter for what they have grown by, a quarter for lines
 	// that are held.
-	m.most = max(2, m.Memory/2/minBuffer)
-	m.base = min(max(m.Memory/2/max(1, min(files, m.most)), minBuffer), maxBuffer)
+	m.maxFiles = max(2, m.Memory/2/minBuffer)
+	m.base = min(max(m.Memory/2/max(1, min(files, m.maxFiles)), minBuffer), maxBuffer)
 	m.spool.base = m.base
-	m.held = held{spool: &m.spool, most: m.Memory / 4}
+	m.held = held{spool: &m.spool, limit: m.Memory / 4}
 	if m.Follow != nil {
-		m.held.most = math.MaxInt // what is more is released
+		m.held.limit = math.MaxInt // what is more is released
 	}
 	if !m.Since.IsZero() {
 		m.since = nanos(m.Since)

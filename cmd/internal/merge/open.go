@@ -76,7 +76,7 @@ func (m *merge) input(n int, path string, file *os.File, info os.FileInfo) *inpu
 
 // openDir sorts the events of a directory into a run. The error is one that ends the merge.
 func (m *merge) openDir(ctx context.Context, n int, path string) error {
-	h := held{spool: &m.spool, most: m.Memory / 4}
+	h := held{spool: &m.spool, limit: m.Memory / 4}
 	f := &input{path: path, n: n, format: formats[0]}
 	var failed error
 	err := m.Dir(path, func(ns int64, line []byte) error {

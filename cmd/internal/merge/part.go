@@ -131,9 +131,9 @@ func packingOf(f io.ReaderAt) *packing {
 	return nil
 }
 
-// unpack returns the content of a compressed file and what frees the decoder. A window beyond most
+// unpack returns the content of a compressed file and what frees the decoder. A window beyond limit
 // is an error.
-func (p *packing) unpack(from io.Reader, most uint64) (io.Reader, func(), error) {
+func (p *packing) unpack(from io.Reader, limit uint64) (io.Reader, func(), error) {
 	if !p.zstd {
 		z, err := gzip.NewReader(from)
 		if err != nil {
@@ -142,7 +142,7 @@ func (p *packing) unpack(from io.Reader, most uint64) (io.Reader, func(), error)
 		return z, func() { z.Close() }, nil
 	}
 	z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(most))
+		zstd.WithDecoderMaxWindow(limit))
 	if err != nil {
 		return nil, nil, err
 	}

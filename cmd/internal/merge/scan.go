@@ -193,7 +193,7 @@ func parseUnix(v []byte) (ns int64, ok bool) {
 	}
 	if ago >= 0 && frac >= 0 {
 		unit := int64(1e9)
-		for most := 10; len(whole) > most && unit > 1; most += 3 {
+		for limit := 10; len(whole) > limit && unit > 1; limit += 3 {
 			unit /= 1000
 		}
 		if ago > math.MaxInt64/unit-1 {

@@ -197,7 +197,7 @@ func (s *tags) Store(_ context.Context, chunks []*forward.Chunk, _ []byte) (func
 // TestFramersMemory: a message for which there is no memory is cut, and what is behind it is whole.
 func TestFramersMemory(t *testing.T) {
 	for _, head := range []string{"", "1000000 "} {
-		f := framer{most: 1 << 20, memory: &memory{most: 100_000}}
+		f := framer{maxMessage: 1 << 20, memory: &memory{limit: 100_000}}
 		var cuts, lengths []any
 		one := func(m []byte, cut bool) { cuts, lengths = append(cuts, cut), append(lengths, len(m)) }
 		text := head + "<13>" + strings.Repeat("x", 1_000_000-4)

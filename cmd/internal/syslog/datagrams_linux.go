@@ -38,10 +38,10 @@ func forceBuffer(c net.PacketConn, bytes int) bool {
 
 // newPacketSocket takes a socket over. Of one for UDP the kernel is asked to say with each datagram
 // how many it had no room for.
-func newPacketSocket(c net.PacketConn, most int) (packetSocket, error) {
+func newPacketSocket(c net.PacketConn, size int) (packetSocket, error) {
 	udp, ok := c.(*net.UDPConn)
 	if !ok {
-		return &plainSocket{PacketConn: c, buf: make([]byte, most)}, nil
+		return &plainSocket{PacketConn: c, buf: make([]byte, size)}, nil
 	}
 	raw, err := udp.SyscallConn()
 	if err != nil {
@@ -53,9 +53,9 @@ func newPacketSocket(c net.PacketConn, most int) (packetSocket, error) {
 	}
 	for i := range b.slots {
 		s := &b.slots[i]
-		s.text = make([]byte, most)
+		s.text = make([]byte, size)
 		s.vector.Base = &s.text[0]
-		s.vector.SetLen(most)
+		s.vector.SetLen(size)
 	}
 	var inner error
 	err = raw.Control(func(fd uintptr) { inner = b.take(int(fd)) })

@@ -10,6 +10,6 @@ import "net"
 func forceBuffer(net.PacketConn, int) bool { return false }
 
 // newPacketSocket reads one datagram at a time; this system does not say what it drops.
-func newPacketSocket(c net.PacketConn, most int) (packetSocket, error) {
-	return &plainSocket{PacketConn: c, buf: make([]byte, most)}, nil
+func newPacketSocket(c net.PacketConn, size int) (packetSocket, error) {
+	return &plainSocket{PacketConn: c, buf: make([]byte, size)}, nil
 }

@@ -12,8 +12,8 @@ import (
 // syslog function of the C library and Python's SysLogHandler write it. All may come on one
 // connection.
 type framer struct {
-	most   int // bytes of a message
-	memory *memory
+	maxMessage int // bytes of a message
+	memory     *memory
 
 	buf      []byte
 	held     int  // bytes of the memory
@@ -30,13 +30,13 @@ const (
 
 // memory is what the framers of an input may take beyond the first bytes of each.
 type memory struct {
-	most int64
-	held atomic.Int64
+	limit int64
+	held  atomic.Int64
 }
 
 // take asks for n bytes more.
 func (m *memory) take(n int) bool {
-	if m.held.Add(int64(n)) <= m.most {
+	if m.held.Add(int64(n)) <= m.limit {
 		return true
 	}
 	m.held.Add(-int64(n))
@@ -103,7 +103,7 @@ func (f *framer) each(one func(message []byte, cut bool)) {
 			break
 		}
 		if head > 0 {
-			want := min(count, f.most)
+			want := min(count, f.maxMessage)
 			if len(b)-head < want {
 				break
 			}
@@ -113,8 +113,8 @@ func (f *framer) each(one func(message []byte, cut bool)) {
 			continue
 		}
 		from := len(f.buf) - len(b)
-		end := ends.next(from+seen, min(len(f.buf), from+f.most+1)) - from
-		if end < 0 && len(b) <= f.most {
+		end := ends.next(from+seen, min(len(f.buf), from+f.maxMessage+1)) - from
+		if end < 0 && len(b) <= f.maxMessage {
 			f.seen = len(b) // a line may come in many pieces
 			break
 		}
@@ -122,8 +122,8 @@ func (f *framer) each(one func(message []byte, cut bool)) {
 			one(b[:end], false)
 			b = b[end+1:]
 		} else {
-			one(b[:f.most], true)
-			b, f.skipping = b[f.most:], true
+			one(b[:f.maxMessage], true)
+			b, f.skipping = b[f.maxMessage:], true
 		}
 	}
 	came := len(f.buf)
@@ -187,7 +187,7 @@ func (f *framer) last(one func(message []byte, cut bool)) {
 	}
 	_, head, _ := octets(b)
 	if b = b[head:]; len(b) > 0 && !f.skipping && f.left == 0 {
-		one(b[:min(len(b), f.most)], head > 0 || len(b) > f.most)
+		one(b[:min(len(b), f.maxMessage)], head > 0 || len(b) > f.maxMessage)
 	}
 	f.buf, f.seen = f.buf[:0], 0
 }

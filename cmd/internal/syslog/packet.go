@@ -53,7 +53,7 @@ func (s *settings) listenPackets() (packetSocket, error) {
 }
 
 // maxDatagram is how many bytes of a datagram are read: one more than are kept.
-func (s *settings) maxDatagram() int { return min(s.most, 64<<10) + 1 }
+func (s *settings) maxDatagram() int { return min(s.maxMessage, 64<<10) + 1 }
 
 // A receiver reads datagrams in one goroutine while another stores what came before.
 //
@@ -129,8 +129,8 @@ func (r *receiver) take(burst []datagram) bool {
 		}
 		d := &burst[i]
 		in.bytes.Add(int64(len(d.text)))
-		cut := len(d.text) > in.most || len(d.text) == in.maxDatagram()
-		text := d.text[:min(len(d.text), in.most)]
+		cut := len(d.text) > in.maxMessage || len(d.text) == in.maxDatagram()
+		text := d.text[:min(len(d.text), in.maxMessage)]
 		if count, head, _ := octets(text); head > 0 && count <= len(d.text)-head { // some count in datagrams, too
 			text = text[head:]
 		}

@@ -188,7 +188,7 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte, step uint16) {
 		frames := func(step int) (all []string) {
 			one := func(m []byte, cut bool) { all = append(all, fmt.Sprintf("%v %q", cut, m)) }
-			f := framer{most: 32, memory: &memory{most: 1 << 20}}
+			f := framer{maxMessage: 32, memory: &memory{limit: 1 << 20}}
 			for rest := stream; len(rest) > 0; {
 				n := copy(f.room(), rest[:min(step, len(rest))])
 				f.took(n)
@@ -219,14 +219,14 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
 		events := func(cuts []byte) map[string][]byte {
 			in := &input{
-				settings: &settings{zone: zurich, most: 64, addressKey: "peer"},
+				settings: &settings{zone: zurich, maxMessage: 64, addressKey: "peer"},
 				env:      &collector.InputEnv{Log: slog.New(slog.DiscardHandler)},
 			}
 			in.warned.kinds = map[codes.Code]*allowance{}
 			in.tag = tagTemplate{{field: "host"}, {text: "."}, {field: "app"}}
 			b := in.batch()
 			one := func(m []byte, cut bool) { b.add(m, cut, now, origin{name: "h"}) }
-			f := framer{most: in.most, memory: &memory{most: 1 << 20}}
+			f := framer{maxMessage: in.maxMessage, memory: &memory{limit: 1 << 20}}
 			for rest, i := stream, 0; len(rest) > 0; i++ {
 				n := len(rest)
 				if len(cuts) > 0 {

@@ -116,7 +116,7 @@ func (in *input) leave(c net.Conn) {
 func (in *input) connection(ctx context.Context, sink collector.Sink, c net.Conn, silent *atomic.Int64) error {
 	defer in.leave(c)
 	from := origin{name: c.RemoteAddr().String()}
-	f, e := framer{most: in.most, memory: &in.memory}, ending{}
+	f, e := framer{maxMessage: in.maxMessage, memory: &in.memory}, ending{}
 	defer f.free()
 	for {
 		n, err := c.Read(f.room())

@@ -48,7 +48,7 @@ type settings struct {
 	address        string
 	tag            tagTemplate
 	zone           *time.Location
-	most           int    // bytes of a message
+	maxMessage     int    // bytes of a message
 	addressKey     string // of a record, for its sender's address; empty: it has none
 	maxConnections int    // connections at the same time
 	receive        int64  // bytes that the kernel may keep of datagrams
@@ -87,7 +87,7 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 	if s.zone, err = time.LoadLocation(p.String("zone", "Local")); err != nil {
 		return nil, u.Errorf("zone: %v", err)
 	}
-	most := p.Size("max_message", 64<<10)
+	longest := p.Size("max_message", 64<<10)
 	s.addressKey = p.String("address_key", "")
 	if dgram {
 		s.receive = p.Size("receive_buffer", 32<<20)
@@ -100,7 +100,7 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 	switch _, port, splitErr := net.SplitHostPort(s.address); {
 	case p.Err() != nil:
 		return nil, p.Err()
-	case most < 480 || most > maxMessage:
+	case longest < 480 || longest > maxMessage:
 		return nil, u.Errorf("max_message is 480 bytes to %d MiB", maxMessage>>20)
 	case s.receive < 0 || s.receive > 1<<30:
 		return nil, u.Errorf("receive_buffer is at most 1 GiB")
@@ -109,7 +109,7 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 	case u.Scheme == "syslog+tls" && (s.cert == "" || s.key == ""):
 		return nil, u.Errorf("cert and key name the certificate and its key")
 	}
-	s.most = int(most)
+	s.maxMessage = int(longest)
 	return func(env *collector.InputEnv) (collector.Input, error) { return open(s, env) }, nil
 }
 
@@ -140,7 +140,7 @@ func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
 		settings: s, env: env, conns: map[net.Conn]*atomic.Int64{},
 		warned: limiter{kinds: map[codes.Code]*allowance{}},
 	}
-	in.memory.most = max(maxHeld, 4*int64(s.most))
+	in.memory.limit = max(maxHeld, 4*int64(s.maxMessage))
 	var err error
 	if strings.HasPrefix(s.network, "unix") {
 		removeStale(s.network, s.address)

@@ -115,7 +115,7 @@
 //	pauses are cut to whole multiples of RetryWait                           they grow as documented: TestPauses
 //	seconds of EventTime are signed, and end in 2038                         unsigned, to 2106: TestEventTime
 //	a message claims a length and the decoder allocates it                   memory follows what arrives: FuzzMessages
-//	troubles are printed to standard error, one line each time               errors say them; those of Async go to Options.Diagnostics
+//	errors are printed to standard error, one line each time                 they are returned; those of Async go to Options.Diagnostics
 //
 // The tests are in module compat/fluent/test, those of single types beside the code.
 //

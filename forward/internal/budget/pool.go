@@ -90,7 +90,7 @@ func (p *pool) put(b *Buffer, conn uint64) {
 	if class < fineClass {
 		s := &p.small[conn%poolShards]
 		s.mu.Lock()
-		if most := max(p.limit/(smallPart*poolShards*size), 1); int64(len(s.free[class])) < most {
+		if limit := max(p.limit/(smallPart*poolShards*size), 1); int64(len(s.free[class])) < limit {
 			s.free[class] = append(s.free[class], b)
 		}
 		s.mu.Unlock()

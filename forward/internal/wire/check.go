@@ -31,7 +31,7 @@ type Check struct {
 	Invalid int64
 	Skipped int64
 	Zeros   int64 // good ones without a time
-	Large   int64 // longer than most
+	Large   int64 // longer than the limit
 	Odd     int64 // invalid ones that are no arrays at all
 	Why     uint8 // the reason of the last invalid one
 
@@ -68,10 +68,10 @@ const (
 	inOther                    // the end of an entry of which no part is wanted
 )
 
-// Run looks at the entries of b from where it stopped last, until it has seen most of them or b
+// Run looks at the entries of b from where it stopped last, until it has seen limit of them or b
 // ends. b begins at the first entry, and never gets longer than size. The scanner must not be used
 // for anything else before the last entry is complete.
-func (c *Check) Run(b []byte, most int64, scan *msgpack.Scanner, size int64) error {
+func (c *Check) Run(b []byte, limit int64, scan *msgpack.Scanner, size int64) error {
 	if !c.ready {
 		scan.Reset(Claims(MaxDepth, size))
 		c.ready = true
@@ -79,13 +79,13 @@ func (c *Check) Run(b []byte, most int64, scan *msgpack.Scanner, size int64) err
 	for {
 		switch c.stage {
 		case atEntry:
-			if err := c.quick(b, most, scan); err != nil {
+			if err := c.quick(b, limit, scan); err != nil {
 				return err
 			}
 			if c.stage != atEntry {
 				return nil // cut off
 			}
-			if c.Values() == most || !c.begin(b) {
+			if c.Values() == limit || !c.begin(b) {
 				return nil
 			}
 			if c.stage == inOther {
@@ -151,8 +151,8 @@ func (c *Check) begin(b []byte) bool {
 
 // quick goes on as long as entries are written as nearly all of them are: 92, a usual time, a map.
 // It stops at the first entry that is different or wrong, and within one that is cut off.
-func (c *Check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
-	pos, left := int(c.Pos), most-c.Values()
+func (c *Check) quick(b []byte, limit int64, scan *msgpack.Scanner) error {
+	pos, left := int(c.Pos), limit-c.Values()
 	large := math.MaxInt
 	if c.Most > 0 {
 		large = int(min(c.Most, math.MaxInt))
@@ -179,7 +179,7 @@ func (c *Check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 			events = 0
 			c.Pos, c.off, c.entry = int64(pos), int64(pos+record+n), Shape{}
 			c.count(CodeArray2)
-			left = most - c.Values()
+			left = limit - c.Values()
 		} else {
 			events++
 		}

@@ -40,11 +40,11 @@ type LetterReader struct {
 var errLetterLong = errors.New("longer than any handshake")
 
 // Read reads from r until a letter is complete. io.EOF: nothing came before the end.
-func (l *LetterReader) Read(r io.Reader, most int) (letter []byte, err error) {
+func (l *LetterReader) Read(r io.Reader, limit int) (letter []byte, err error) {
 	if len(l.buf) == l.have {
 		l.buf = append(l.buf, make([]byte, letterBuffer)...)
 	}
-	l.scan.Reset(msgpack.Limits{Depth: 8, Length: int64(most), Count: int64(most)})
+	l.scan.Reset(msgpack.Limits{Depth: 8, Length: int64(limit), Count: int64(limit)})
 	var rerr error
 	for n, empty := 0, 0; ; {
 		if l.have > 0 && l.end == 0 && !IsArray(l.buf[0]) {
@@ -61,13 +61,13 @@ func (l *LetterReader) Read(r io.Reader, most int) (letter []byte, err error) {
 			return nil, io.ErrUnexpectedEOF
 		case rerr != nil:
 			return nil, rerr
-		case l.have >= most:
-			return nil, fmt.Errorf("%w: over %d bytes", errLetterLong, most)
+		case l.have >= limit:
+			return nil, fmt.Errorf("%w: over %d bytes", errLetterLong, limit)
 		case empty > 100:
 			return nil, io.ErrNoProgress
 		}
 		if l.have == len(l.buf) {
-			l.buf = append(l.buf, make([]byte, min(len(l.buf), most-len(l.buf)))...)
+			l.buf = append(l.buf, make([]byte, min(len(l.buf), limit-len(l.buf)))...)
 		}
 		n, rerr = r.Read(l.buf[l.have:])
 		if l.have += n; n == 0 {

@@ -39,9 +39,9 @@ func (c *Check) Rewrite(dst, b []byte, now time.Time, stamp *Stamp) []byte {
 	return rewriteEach(dst, b[c.rest:], now, nil, c.Most)
 }
 
-// rewriteEach is rewrite without a list. Entries of more than most bytes are left out, unless it is
-// 0.
-func rewriteEach(dst, b []byte, now time.Time, stamp *Stamp, most int64) []byte {
+// rewriteEach is rewrite without a list. Entries of more than limit bytes are left out, unless it
+// is 0.
+func rewriteEach(dst, b []byte, now time.Time, stamp *Stamp, limit int64) []byte {
 	for len(b) > 0 {
 		n, before := 0, len(dst)
 		s := ShapeOf(b)
@@ -59,7 +59,7 @@ func rewriteEach(dst, b []byte, now time.Time, stamp *Stamp, most int64) []byte 
 		if n == 0 {
 			return dst // not after run
 		}
-		if most > 0 && int64(n) > most {
+		if limit > 0 && int64(n) > limit {
 			dst = dst[:before]
 		}
 		b = b[n:]

@@ -17,8 +17,8 @@ type Stamp struct {
 	count int    // of them
 }
 
-// Most is how much longer a record becomes at most: the header of its map may grow too.
-func (s *Stamp) Most() int {
+// MaxBytes is how much longer a record becomes at most: the header of its map may grow too.
+func (s *Stamp) MaxBytes() int {
 	if s == nil {
 		return 0
 	}

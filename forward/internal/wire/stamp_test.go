@@ -25,7 +25,7 @@ func TestSourceCounts(t *testing.T) {
 			out, end := src.appendRecord(nil, record)
 			tok, _, err := msgpack.ReadToken(out)
 			if k, skip := msgpack.Skip(out); end != len(record) || err != nil || skip != nil || k != len(out) ||
-				tok.Len != n+2 || len(out) > len(record)+src.Most() {
+				tok.Len != n+2 || len(out) > len(record)+src.MaxBytes() {
 				t.Fatalf("%d and %d forged: %d pairs, %d of %d bytes, %v, %v", n, forged, tok.Len, k, len(out), err,
 					skip)
 			}
