@@ -80,17 +80,29 @@ func TestIDsStay(t *testing.T) {
 	}
 }
 
-// TestKindOpensNothing: an output that is none is a mistake that is told.
-func TestKindOpensNothing(t *testing.T) {
-	c, err := Open(&Config{
-		Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("keep:a"),
-		OutputKinds: keepers(nil),
-	})
-	if err == nil || !strings.Contains(err.Error(), "keep:a: its kind opens nothing") {
-		t.Error(err)
-	}
-	if c != nil {
-		_ = c.Close()
+// TestWrongKinds: a plan that cannot be one, or opens no output, is a mistake that is told.
+func TestWrongKinds(t *testing.T) {
+	open := func(*OutputEnv) (Output, error) { return nil, nil }
+	for name, tt := range map[string]struct {
+		plan *OutputPlan
+		want string
+	}{
+		"no plan":        {nil, "keep:a: its kind opens nothing"},
+		"no output":      {&OutputPlan{Open: open}, "keep:a: its kind opens nothing"},
+		"negative bytes": {&OutputPlan{Open: open, Bytes: -1}, "keep:a: its kind asks for -1 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := Open(&Config{
+				Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("keep:a"),
+				OutputKinds: map[string]OutputKind{"keep": func(*URL, *Params) (*OutputPlan, error) { return tt.plan, nil }},
+			})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+			if c != nil {
+				_ = c.Close()
+			}
+		})
 	}
 }
 

@@ -251,6 +251,9 @@ func (p *plannedOutput) foreign(u *urls.URL, params *urls.Params, kind OutputKin
 	if err == nil && (plan == nil || plan.Open == nil) {
 		err = fmt.Errorf("%s: its kind opens nothing", u)
 	}
+	if err == nil && plan.Bytes < 0 {
+		err = fmt.Errorf("%s: its kind asks for %d bytes", u, plan.Bytes)
+	}
 	if err != nil {
 		return err
 	}
