@@ -94,7 +94,9 @@ func TestWrongKinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, err := Open(&Config{
 				Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("keep:a"),
-				OutputKinds: map[string]OutputKind{"keep": func(*URL, *Params) (*OutputPlan, error) { return tt.plan, nil }},
+				OutputKinds: map[string]OutputKind{
+					"keep": func(*URL, *Params) (*OutputPlan, error) { return tt.plan, nil },
+				},
 			})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %s", err, tt.want)

@@ -19,20 +19,10 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/cmd/internal/inlet"
+	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/ring"
 )
-
-// shm is a folder in memory, where there is one.
-func shm(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "spillway-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
 
 // leaves checks what a folder has left of rings and inlets.
 func leaves(t *testing.T, dir string, want int) {
@@ -44,7 +34,7 @@ func leaves(t *testing.T, dir string, want int) {
 
 func TestFollow(t *testing.T) {
 	url, _, stop := serve(t)
-	dir := shm(t)
+	dir := needs.Shm(t)
 	in := `{"time":"2026-11-21T02:03:04.5Z","tag":"a","n":1}` + "\r\n\n" +
 		"text\n" +
 		`{"n":2,"time":3,"tag":"b"}` + "\n" +
@@ -81,7 +71,7 @@ func TestFollow(t *testing.T) {
 // TestFollowLeaves: what is not acked in time is told, stays, and is the next one's.
 func TestFollowLeaves(t *testing.T) {
 	url, _, stop := serve(t)
-	dir := shm(t)
+	dir := needs.Shm(t)
 	down := "forward+unix://" + filepath.Join(t.TempDir(), "none")
 	args := []string{"send", "--follow", "--shm", dir, "--timeout", "50ms", "--to"}
 	got := command(t, "one\ntwo\n", append(args, down)...)
@@ -107,7 +97,7 @@ func TestFollowWaits(t *testing.T) {
 	defer func(d time.Duration) { ringPatience = d }(ringPatience)
 	ringPatience = 4 * time.Minute
 	sock := filepath.Join(t.TempDir(), "s")
-	dir := shm(t)
+	dir := needs.Shm(t)
 	args := []string{"send", "--follow", "--shm", dir, "--to", "forward+unix://" + sock}
 	if got := command(t, "one\n", append(args, "--timeout", "50ms")...); got.code != 1 {
 		t.Fatalf("%+v", got)
@@ -152,7 +142,7 @@ func TestFollowWaits(t *testing.T) {
 // when there is one.
 func TestFollowFull(t *testing.T) {
 	sock := filepath.Join(t.TempDir(), "s")
-	dir := shm(t)
+	dir := needs.Shm(t)
 	const count = 12_000 // 24 MB, more than a ring has
 	var in, want strings.Builder
 	pad := strings.Repeat("p", 2000)
@@ -200,7 +190,7 @@ func TestFollowFull(t *testing.T) {
 
 // TestFollowFlags: what cannot be is said before anything is read.
 func TestFollowFlags(t *testing.T) {
-	dir := shm(t)
+	dir := needs.Shm(t)
 	for _, tc := range []struct {
 		args []string
 		code int
@@ -231,7 +221,7 @@ func TestFollowFlags(t *testing.T) {
 // TestFollowStrange: what cannot be read is told and kept.
 func TestFollowStrange(t *testing.T) {
 	url, _, _ := serve(t)
-	dir := shm(t)
+	dir := needs.Shm(t)
 	f := &followFlags{Name: "send", Shm: dir}
 	if err := os.Mkdir(f.home(), 0o700); err != nil {
 		t.Fatal(err)
@@ -250,7 +240,7 @@ func TestFollowStrange(t *testing.T) {
 // taken; and --timeout is the longest that it has for that.
 func TestFollowInterrupted(t *testing.T) {
 	url, _, stop := serve(t)
-	dir := shm(t)
+	dir := needs.Shm(t)
 	for _, ends := range []bool{true, false} {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -333,7 +323,7 @@ func TestFollowResolve(t *testing.T) {
 			}
 			c := &sendCmd{
 				To: url, Tag: "t", Timeout: 50 * time.Millisecond,
-				followFlags: followFlags{Follow: true, Name: "send", Shm: shm(t)},
+				followFlags: followFlags{Follow: true, Name: "send", Shm: needs.Shm(t)},
 			}
 			p := newPipeline(t, c, tc.text)
 			line, _, _ := p.inlet.Next()

@@ -3,7 +3,6 @@
 package mover
 
 import (
-	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -17,8 +16,5 @@ func shmDir(t *testing.T) string {
 	if runtime.GOOS != "linux" {
 		needs.Skip(t, "no shared memory that outlives a process here")
 	}
-	base, err := os.MkdirTemp("/dev/shm", "mover-test-")
-	needs.Have(t, err == nil, "a tmpfs at /dev/shm: %v", err)
-	t.Cleanup(func() { _ = os.RemoveAll(base) })
-	return filepath.Join(base, "rings")
+	return filepath.Join(needs.Shm(t), "rings")
 }

@@ -4,7 +4,6 @@ package spill
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -66,9 +65,7 @@ func TestOthersRing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		needs.Skip(t, "no shared memory that outlives a process here")
 	}
-	shm, err := os.MkdirTemp("/dev/shm", "spill-test-")
-	needs.Have(t, err == nil, "a tmpfs at /dev/shm: %v", err)
-	t.Cleanup(func() { _ = os.RemoveAll(shm) })
+	shm := needs.Shm(t)
 	r, err := ring.Open(&ring.Options{Dir: shm, Name: "test", Identity: []byte("same")})
 	if err != nil {
 		t.Fatal(err)

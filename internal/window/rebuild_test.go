@@ -4,7 +4,6 @@ package window
 
 import (
 	"bytes"
-	"os"
 	"runtime"
 	"strconv"
 	"testing"
@@ -20,9 +19,7 @@ func abandoned(t *testing.T, runs bool, to byte) (dir string, chunks []*Marked) 
 	if runtime.GOOS != "linux" {
 		needs.Skip(t, "no shared memory that outlives a process here")
 	}
-	dir, err := os.MkdirTemp("/dev/shm", "window-test-")
-	needs.Have(t, err == nil, "a tmpfs at /dev/shm: %v", err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir = needs.Shm(t)
 	r, err := ring.Open(&ring.Options{Dir: dir, Name: "test", Size: 1 << 20})
 	if err != nil {
 		t.Fatal(err)

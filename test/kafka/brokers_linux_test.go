@@ -96,9 +96,12 @@ func startBrokers(t testing.TB, n int, settings ...string) brokers {
 // start starts the process, which dies with the test.
 func (b *broker) start() {
 	b.t.Helper()
-	cmd := exec.Command(b.home.Command[0], append(b.home.Command[1:], b.config)...)
+	dir := filepath.Dir(b.config)
+	// A process that is killed leaves its temporary files.
+	args := slices.Concat([]string{"-Djava.io.tmpdir=" + dir}, b.home.Command[1:], []string{b.config})
+	cmd := exec.Command(b.home.Command[0], args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Dir = filepath.Dir(b.config)
+	cmd.Dir = dir
 	stderr, err := cmd.StderrPipe()
 	rig.Must(b.t, err)
 	log, started, ended := rig.NewLogBook(), make(chan error), make(chan struct{})

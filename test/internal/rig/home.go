@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // A Home is where loggers of one name keep their rings and spills.
@@ -29,17 +30,7 @@ type Home struct {
 // NewHome makes the folders, that of the rings in memory where there is a file system for that.
 func NewHome(t testing.TB) *Home {
 	t.Helper()
-	shm, err := os.MkdirTemp("/dev/shm", "spillway-test-")
-	if err != nil {
-		shm = t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(shm) })
-	dir, err := os.MkdirTemp("", "spillway-test-")
-	Must(t, err)
-	t.Cleanup(func() { // what a Close that was bounded left behind may still write
-		Eventually(t, "the spill's folder can be removed", func() bool { return os.RemoveAll(dir) == nil })
-	})
-	return &Home{t: t, Shm: shm, Dir: filepath.Join(dir, "spill")}
+	return &Home{t: t, Shm: needs.Shm(t), Dir: filepath.Join(needs.Dir(t), "spill")}
 }
 
 // Open opens a logger here; o's folders and name are set, Dir unless there is to be no spill.
