@@ -159,12 +159,16 @@ func (c brokers) addrs() string {
 	return strings.Join(all, ",")
 }
 
+// patience is the seconds for which kcat waits for what brokers say of a topic: a busy machine holds
+// them up for longer than the five that it takes by itself.
+const patience = "60"
+
 // consume reads what is committed in a topic, with kcat: values in the order of each partition.
 // format is kcat's.
 func (c brokers) consume(t testing.TB, topic, format string) []string {
 	t.Helper()
-	cmd := exec.Command("kcat", "-b", c.addrs(), "-C", "-t", topic, "-e", "-q", "-o", "beginning", "-f", format+`\n`,
-		"-X", "isolation.level=read_committed", "-X", "fetch.wait.max.ms=100", "-X",
+	cmd := exec.Command("kcat", "-b", c.addrs(), "-m", patience, "-C", "-t", topic, "-e", "-q", "-o", "beginning",
+		"-f", format+`\n`, "-X", "isolation.level=read_committed", "-X", "fetch.wait.max.ms=100", "-X",
 		"topic.metadata.refresh.interval.ms=500")
 	out, err := cmd.Output()
 	if err != nil {

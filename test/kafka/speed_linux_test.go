@@ -132,8 +132,8 @@ func kafkaLatency(t *testing.T, cluster brokers, topic, how string, samples int)
 	rig.Eventually(t, "the topic is there", func() bool { return len(cluster.consume(t, topic, "%s")) > 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	reader := exec.CommandContext(ctx, "kcat", "-b", cluster.addrs(), "-C", "-t", topic, "-u", "-q", "-o", "beginning",
-		"-f", "%s\\n", "-X", "isolation.level=read_committed")
+	reader := exec.CommandContext(ctx, "kcat", "-b", cluster.addrs(), "-m", patience, "-C", "-t", topic, "-u", "-q",
+		"-o", "beginning", "-f", "%s\\n", "-X", "isolation.level=read_committed")
 	out, err := reader.StdoutPipe()
 	rig.Must(t, err)
 	rig.Must(t, reader.Start())
