@@ -127,14 +127,23 @@ func ExampleOpen_adoption() {
 	if err != nil {
 		panic(err)
 	}
+	came := make(chan struct{})
 	server := &forward.Server{Handler: forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error {
 		fmt.Println("came:", c.Events, "of", c.Tag)
+		close(came)
 		return nil // stored: the ack goes out
 	})}
 	go server.Serve(ln)
 	defer server.Close()
-	_, done := open("forward+unix://"+socket, o)
-	done()
+	for shipped := false; !shipped; { // on a busy machine the first one lets go of it a little later
+		_, done := open("forward+unix://"+socket, o)
+		done()
+		select {
+		case <-came:
+			shipped = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 	// Output:
 	// left: 1
 	// came: 1 of shop

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/window"
@@ -32,9 +33,9 @@ type closer struct {
 
 	shut         chan struct{} // closed when all is done that could be; then err is set
 	err          error
-	leave        error // why not all is delivered; the mover's goroutine's
-	givenUpBytes int64 // bytes of events that are given up; the same
-	whatLeft     error // set when the mover's goroutine has ended
+	leave        error        // why not all is delivered; the mover's goroutine's
+	givenUpBytes atomic.Int64 // bytes of events that are given up
+	whatLeft     error        // set when the mover's goroutine has ended
 }
 
 func newCloser(l *loop, states *states, dead *dead) *closer {
@@ -135,8 +136,7 @@ func (c *closer) endLater(err error) {
 
 // hung is what Close returns when the mover's goroutine does not come back.
 func (c *closer) hung(err error) error {
-	s := c.count.stats()
-	return errors.Join(&UndeliveredError{Events: s.Held, Bytes: s.HeldBytes, Where: c.left(), Err: err},
+	return errors.Join(c.undelivered(c.left(), err),
 		errors.New("mover: its goroutine did not answer, for the machine is busy or it hangs in a call of the destination, of Delivered or of Diagnostics, and was left behind"))
 }
 
@@ -275,14 +275,7 @@ func (c *closer) end() {
 	if c.loop.spiller.writing > 0 {
 		c.disk.do("closing a spill", c.loop.spiller.shelf.close)
 	}
-	if st := c.count.stats(); st.Held > 0 || st.Missed[GivenUp] > 0 {
-		left := &UndeliveredError{
-			Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Missed[GivenUp],
-			Err: cmp.Or(c.leave, errUnread),
-		}
-		if left.Events == 0 {
-			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, c.givenUpBytes, nil, 0
-		}
+	if left := c.undelivered(where, cmp.Or(c.leave, errUnread)); left.Events > 0 {
 		errs = append(errs, left)
 	}
 	if c.dead.used.Load() {
@@ -290,6 +283,16 @@ func (c *closer) end() {
 	}
 	c.whatLeft = errors.Join(errs...)
 	close(c.ended)
+}
+
+// undelivered says what is not delivered and where that is, or else what is lost.
+func (c *closer) undelivered(where []string, err error) *UndeliveredError {
+	s := c.count.stats()
+	left := &UndeliveredError{Events: s.Held, Bytes: s.HeldBytes, Where: where, Lost: s.Missed[GivenUp], Err: err}
+	if left.Events == 0 {
+		left.Events, left.Bytes, left.Where, left.Lost = left.Lost, c.givenUpBytes.Load(), nil, 0
+	}
+	return left
 }
 
 // ownsState says that the ring has a state that counts for what is left in a spill: its cursor has
@@ -314,7 +317,7 @@ func (c *closer) giveUp(s *feed) {
 		}
 	}
 	c.count.missed[GivenUp].Add(n)
-	c.givenUpBytes += int64(b)
+	c.givenUpBytes.Add(int64(b))
 }
 
 // undone are the chunks in memory that neither destination nor disk takes any more.

@@ -84,7 +84,7 @@ func TestFileCloseCompresses(t *testing.T) {
 	l := newLandings()
 	d.Submit(chunkOf("app", 0, 10), l.done(t, 0))
 	l.await(1)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	must(t, d.Close(ctx))
 	if found, err := filepath.Glob(left + "*"); err != nil || len(found) != 1 {

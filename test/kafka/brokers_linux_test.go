@@ -159,8 +159,8 @@ func (c brokers) addrs() string {
 	return strings.Join(all, ",")
 }
 
-// patience is the seconds for which kcat waits for what brokers say of a topic: a busy machine holds
-// them up for longer than the five that it takes by itself.
+// patience is the seconds for which kcat waits for what brokers say of a topic: a busy machine
+// holds them up for longer than the five that it takes by itself.
 const patience = "60"
 
 // consume reads what is committed in a topic, with kcat: values in the order of each partition.

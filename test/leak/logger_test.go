@@ -59,7 +59,7 @@ func TestNoGoroutineLeftOfLogger(t *testing.T) {
 		},
 	} {
 		t.Run(tt.destination, func(t *testing.T) {
-			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			defer noneLeft(t, goleak.IgnoreCurrent())
 			o := tt.options
 			o.Name = "leak"
 			if o.Shm == "" {
@@ -90,7 +90,7 @@ func TestNoGoroutineLeftOfLogger(t *testing.T) {
 
 // TestNoGoroutineLeftOfOpen opens loggers that cannot be opened.
 func TestNoGoroutineLeftOfOpen(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer noneLeft(t, goleak.IgnoreCurrent())
 	for _, destination := range []string{
 		"", "nonsense://", "file:///dev/null/no/such", "forward://",
 		"forward://127.0.0.1:1?compress=rar",
