@@ -115,9 +115,11 @@
 //
 // Not promised: order between what is on a disk that hangs or fails, and what is younger; that a
 // chunk which such a disk was given and the destination got does not come again, under its id, if
-// the process is killed then, or if Close ends without waiting for that disk; that a spill outlives
-// a power cut (the journal syncs within a second, but no call waits for that); order between tags,
-// unless Config.Ordered; MaxDisk to the byte where several spills share one Dir (package spill says
-// how far); that nothing comes twice, under its id, where a successor was killed while it moved
-// what it had adopted to its own spill, and two successors then share what it left.
+// the process is killed then, or if Close ends without waiting for that disk; that one which it was
+// given and which was then dropped for newer ones does not come, though it is counted as dropped,
+// if the disk gets well while the process ends; that a spill outlives a power cut (the journal
+// syncs within a second, but no call waits for that); order between tags, unless Config.Ordered;
+// MaxDisk to the byte where several spills share one Dir (package spill says how far); that nothing
+// comes twice, under its id, where a successor was killed while it moved what it had adopted to its
+// own spill, and two successors then share what it left.
 package mover
