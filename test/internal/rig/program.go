@@ -31,12 +31,20 @@ type Program struct {
 var top = filepath.Join("..", "..")
 
 var (
-	// Checked has the race detector if the tests have it, or the environment wants it.
-	Checked = &Program{Dir: filepath.Join(top, "cmd"), Name: "spillway", race: RaceDetector ||
-		os.Getenv("SPILLWAY_RACE") == "true"}
 	// Lean never has the race detector, which takes several times the memory.
 	Lean = &Program{Dir: filepath.Join(top, "cmd"), Name: "spillway"}
+	// Checked has the race detector if the tests have it, or the environment wants it.
+	Checked = checked()
 )
+
+// checked is Lean where there is no race detector: if two built the same file, one would write it
+// while the other's is run.
+func checked() *Program {
+	if !RaceDetector && os.Getenv("SPILLWAY_RACE") != "true" {
+		return Lean
+	}
+	return &Program{Dir: Lean.Dir, Name: Lean.Name, race: true}
+}
 
 // binaries is the folder that the binaries are built into.
 var binaries string
