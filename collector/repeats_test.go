@@ -226,8 +226,8 @@ func TestRepeatsMemory(t *testing.T) {
 		most = max(most, heap()-before)
 	}
 	s := f.stats()
-	t.Logf("%d of %d fingerprints, %d bytes by its own count, %d by the runtime's, back to %v", s.Chunks, s.MaxChunks, s.Bytes,
-		most, s.Age)
+	t.Logf("%d of %d fingerprints, %d bytes by its own count, %d by the runtime's, back to %v",
+		s.Chunks, s.MaxChunks, s.Bytes, most, s.Age)
 	if s.Bytes > repeatBytes || most > repeatBytes {
 		t.Errorf("more than %d bytes", repeatBytes)
 	}

@@ -112,7 +112,7 @@ type (
 	}
 	repeatsAccount struct {
 		Chunks     int     `json:"chunks"`
-		Most       int     `json:"max_chunks"`
+		MaxChunks  int     `json:"max_chunks"`
 		Bytes      int64   `json:"bytes"`
 		AgeSeconds float64 `json:"age_seconds"`
 	}

@@ -120,7 +120,8 @@ func TestSchema(t *testing.T) {
 			.runs[].total.messages .runs[].total.events .runs[].total.bytes .runs[].total.acked_messages
 			.runs[].latency.count .runs[].latency.mean_us .runs[].latency.p50_us .runs[].latency.p90_us .runs[].latency.p99_us
 			.runs[].latency.p999_us .runs[].latency.max_us
-			.runs[].server.cpu_s .runs[].server.cpu_percent .runs[].server.cpu_s_per_million .runs[].server.resident_bytes .runs[].server.resident_max_bytes`,
+			.runs[].server.cpu_s .runs[].server.cpu_percent .runs[].server.cpu_s_per_million
+			.runs[].server.resident_bytes .runs[].server.resident_max_bytes`,
 		"null": ".runs[].latency .runs[].server .runs[].generator",
 	} {
 		for name := range strings.FieldsSeq(names) {
