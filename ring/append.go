@@ -137,5 +137,5 @@ func (r *Ring) putGuarded(l *lane, off int64, key uint64, t int64, p []byte) (er
 }
 
 func (r *Ring) tooLarge(n int) error {
-	return fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, n, r.head.maxRec)
+	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, n, r.head.maxRec)
 }

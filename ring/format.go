@@ -36,7 +36,7 @@ const (
 
 	// MaxMarks is how many marks a ring can hold at once.
 	MaxMarks = 64
-	// MaxState is the most that SetState takes.
+	// MaxState is how many bytes SetState takes.
 	MaxState = 32 << 10
 	// Counters is how many counters there are.
 	Counters = 16

@@ -196,7 +196,7 @@ func (n *notes) isDone(first, last uint64) bool {
 // process that adopts the ring finds the ones or the others.
 func (n *notes) SetState(b []byte) error {
 	if len(b) > MaxState {
-		return fmt.Errorf("%w: state of %d bytes, the most is %d", ErrTooLarge, len(b), MaxState)
+		return fmt.Errorf("%w: state of %d bytes, the limit is %d", ErrTooLarge, len(b), MaxState)
 	}
 	if err := n.backing.forState(n.head.states, stateHeader+int64(len(b))); err != nil {
 		if n.ended() { // and its file is closed

@@ -117,13 +117,13 @@ func (k *kept[T]) changed() bool {
 
 // reload makes the value anew, whatever the files look like.
 func (k *kept[T]) reload() error {
-	most := time.After(maxReloadTime)
+	timeout := time.After(maxReloadTime)
 	select {
 	case k.looking <- struct{}{}:
-	case <-most:
+	case <-timeout:
 		return errSlow
 	}
-	return k.bounded(most, func() error {
+	return k.bounded(timeout, func() error {
 		k.looked = time.Now()
 		err := k.renew()
 		k.told = true // the caller tells

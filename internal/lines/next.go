@@ -40,8 +40,8 @@ func TimeOf(entries []byte) (sec int64, nsec uint32, ok bool) {
 
 // AppendRun appends the lines of the first of packed entries, as AppendLine does with what a
 // forward.EntryReader reads, in one pass over their bytes: of one, and of those behind it that have
-// the same second, until dst is at least most long. n is what these entries take: 0 if the first is
-// not as nearly all write it or cannot be read; then nothing is appended, and an EntryReader knows
+// the same second, until dst has limit bytes. n is what these entries take: 0 if the first is not
+// as nearly all write it or cannot be read; then nothing is appended, and an EntryReader knows
 // more.
 func (t *Text) AppendRun(dst []byte, tag string, entries []byte, limit int) (_ []byte, n, events int) {
 	sec, nsec, head := headOf(entries)

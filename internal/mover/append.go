@@ -82,7 +82,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *feed, h *ring.Hint, t int64
 			return s, key, nil
 		case errors.Is(err, ring.ErrTooLarge):
 			m.Miss(TooLarge, 1)
-			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload),
+			return s, 0, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(payload),
 				min(int64(m.cfg.MaxEvent), m.cfg.RingSize/4))
 		case errors.Is(err, ring.ErrClosed):
 			return s, 0, m.refuseClosed()

@@ -370,12 +370,12 @@ func (l *legacy) again(now time.Time) {
 	}
 }
 
-// lookIn is how soon the disk is to be looked at, or most.
-func (l *legacy) lookIn(now time.Time, most time.Duration) time.Duration {
+// lookIn is how soon the disk is to be looked at, or limit.
+func (l *legacy) lookIn(now time.Time, limit time.Duration) time.Duration {
 	for _, sp := range l.stranded {
-		most = min(most, sp.againAt.Sub(now))
+		limit = min(limit, sp.againAt.Sub(now))
 	}
-	return most
+	return limit
 }
 
 // spills are those that are open.

@@ -65,7 +65,7 @@ func TestSmallShm(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		if err := f.post("c", 3, 0, 3<<20); !errors.Is(err, ErrTooLarge) ||
-			!strings.Contains(err.Error(), "the most is 1048576") {
+			!strings.Contains(err.Error(), "the limit is 1048576") {
 			t.Error(err) // an event of a megabyte waits for room
 		}
 		d.open()

@@ -203,18 +203,18 @@ func (s *spiller) watch() {
 	s.stuck = append(slices.Clone(j.flights), s.stuck...)
 }
 
-// lookIn is how soon the disk is to be looked at, or most.
-func (s *spiller) lookIn(now time.Time, most time.Duration) time.Duration {
+// lookIn is how soon the disk is to be looked at, or limit.
+func (s *spiller) lookIn(now time.Time, limit time.Duration) time.Duration {
 	if s.refused && !s.againAt.IsZero() {
-		most = min(most, s.againAt.Sub(now))
+		limit = min(limit, s.againAt.Sub(now))
 	}
 	if job, since := s.disk.doing(); job != "" && !s.hangs {
-		most = min(most, since.Add(s.cfg.diskPatience).Sub(now))
+		limit = min(limit, since.Add(s.cfg.diskPatience).Sub(now))
 	}
 	if s.own != nil && s.own.broken {
-		most = min(most, s.own.againAt.Sub(now))
+		limit = min(limit, s.own.againAt.Sub(now))
 	}
-	return most
+	return limit
 }
 
 // next is what is to be shipped before the own ring: the spill, what is on its way into it, and

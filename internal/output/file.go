@@ -398,7 +398,7 @@ func secondOf(entries []byte) int64 {
 }
 
 // appendRun appends the lines of the next entries that are of one second, and so for one file,
-// until dst is at least most long.
+// until dst has limit bytes.
 func (s *fileSink) appendRun(dst []byte, limit int) []byte {
 	dst, n, err := s.job.render(s.renderer, dst, limit, s.rest)
 	if err != nil {

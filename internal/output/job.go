@@ -38,8 +38,8 @@ type job struct {
 	torn     int64 // see Result.Torn
 }
 
-// render appends the lines of the next entries that are of one second, until dst is at least most
-// long, of one at least, and notes entries that cannot be read.
+// render appends the lines of the next entries that are of one second, until dst has limit bytes,
+// of one at least, and notes entries that cannot be read.
 func (j *job) render(r renderer, dst []byte, limit int, rest []byte) (_ []byte, n int, err error) {
 	before, events := len(dst), 0
 	dst, n, events, err = appendRun(r, dst, j.chunk.Tag, rest, limit)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// grace is how long Close waits for the lease when its time is up: nobody has it for long.
+// grace is how long Close waits when its time is up, for what does not last: for the lease, and for
+// a writer that has nothing to write and needs only hear of the end.
 const grace = time.Second
 
 // Close implements Output.
@@ -17,7 +18,7 @@ func (q *sinkQueue) Close(ctx context.Context) error {
 	q.mu.Lock()
 	first := !q.closed
 	q.closed = true
-	started := q.started
+	started, idle := q.started, len(q.jobs)+len(q.flushes) == 0
 	q.mu.Unlock()
 	if !first {
 		select {
@@ -33,9 +34,7 @@ func (q *sinkQueue) Close(ctx context.Context) error {
 		close(q.exited)
 		errs = append(errs, q.sink.close())
 	}
-	select {
-	case <-q.exited:
-	case <-ctx.Done():
+	if !q.ended(ctx, idle) {
 		q.gone.Store(true) // first: a process that was stopped for a while finds the time of grace over
 		select {
 		case q.lease <- struct{}{}:
@@ -58,6 +57,24 @@ func (q *sinkQueue) Close(ctx context.Context) error {
 	}
 	close(q.over)
 	return q.outcome()
+}
+
+// ended waits for the writer's end.
+func (q *sinkQueue) ended(ctx context.Context, idle bool) bool {
+	select {
+	case <-q.exited:
+		return true
+	case <-ctx.Done():
+	}
+	if !idle {
+		return false
+	}
+	select {
+	case <-q.exited:
+		return true
+	case <-time.After(grace):
+		return false
+	}
 }
 
 func (q *sinkQueue) isClosed() bool {

@@ -55,3 +55,24 @@ func TestWriterThatOutlivesTheGrace(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseOfAnIdleWriter: with nothing to write there is no write that could be under way, however
+// short the time to close is.
+func TestCloseOfAnIdleWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowSink{held: make(chan struct{}), release: make(chan struct{})}
+		s.sinkQueue = newQueue("slow", s, &Trip{}, 0, 0)
+		close(s.release)
+		s.Submit(&forward.Chunk{Tag: "t", ID: []byte("1")}, func(r Result) {
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

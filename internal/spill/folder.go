@@ -167,16 +167,16 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 			_ = os.RemoveAll(dir) // the error of writing is what counts
 			return nil, fmt.Errorf("spill: %w", err)
 		}
-		most, least := f.opt.MaxDisk, f.segment()
-		left := most - f.others(dir)
+		maxBytes, minBytes := f.opt.MaxDisk, f.segment()
+		left := maxBytes - f.others(dir)
 		if within {
-			most, least = left, minWithin
+			maxBytes, minBytes = left, minWithin
 		}
-		if left < least {
+		if left < minBytes {
 			_ = os.RemoveAll(dir)
 			return nil, ErrBudget
 		}
-		sp := &Spill{folder: f, Dir: dir, Made: made, most: most}
+		sp := &Spill{folder: f, Dir: dir, Made: made, maxBytes: maxBytes}
 		for range sweepTries {
 			if err = f.open(sp); !errors.Is(err, journal.ErrLocked) {
 				break
@@ -225,7 +225,7 @@ func (f *Folder) open(sp *Spill) error {
 		longest = maxFile
 	}
 	sp.j, err = journal.Open(sp.Dir, &journal.Options{
-		MaxRecord: longest, MaxBytes: cmp.Or(sp.most,
+		MaxRecord: longest, MaxBytes: cmp.Or(sp.maxBytes,
 			f.opt.MaxDisk), SegmentBytes: f.segment(), FS: files, Report: func(err error) {
 			if !sp.gone.Load() {
 				f.report(err)

@@ -38,13 +38,13 @@ type Spill struct {
 	Found []Entry              // all that is not known to be done, in the order of positions
 	IDs   map[[IDLen]byte]bool // of these
 
-	folder *Folder
-	most   int64          // bytes of its journal; 0: as many as all spills together may have
-	files  *within.Folder // Dir, where it is reached by an open folder
-	j      *journal.Journal
-	rd     *journal.Reader
-	early  journal.Record // met when those before it were asked for, which cannot be read
-	gone   atomic.Bool    // it is being removed: what its journal complains of is nothing to anybody
+	folder   *Folder
+	maxBytes int64          // bytes of its journal; 0: as many as all spills together may have
+	files    *within.Folder // Dir, where it is reached by an open folder
+	j        *journal.Journal
+	rd       *journal.Reader
+	early    journal.Record // met when those before it were asked for, which cannot be read
+	gone     atomic.Bool    // it is being removed: what its journal complains of is nothing to anybody
 
 	mu    sync.Mutex // over what was committed, which a destination does with its states
 	at    journal.Position

@@ -28,10 +28,10 @@ type event struct {
 	index  int    // in that record
 	serial uint64 // other events have others
 
-	most    int   // bytes that it may have
-	failed  error // of the condition that runs
-	scratch []byte
-	tags    map[string]string // made by steps, so that each is allocated once
+	maxBytes int   // bytes that it may have
+	failed   error // of the condition that runs
+	scratch  []byte
+	tags     map[string]string // made by steps, so that each is allocated once
 }
 
 // A field is a pair of the record.
@@ -164,11 +164,11 @@ func (e *event) size() int {
 // settle is called between two changes: room keeps what the first one made and the next one has
 // replaced, and has that only until it is twice as much as an event may have.
 func (e *event) settle() error {
-	if len(e.room) <= 2*e.most {
+	if len(e.room) <= 2*e.maxBytes {
 		return nil
 	}
 	n := e.size()
-	if n > e.most {
+	if n > e.maxBytes {
 		return errTooLarge
 	}
 	room := make([]byte, 0, n)

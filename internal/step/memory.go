@@ -27,10 +27,10 @@ import (
 //
 // A slot of kept is the same key as that of known.
 type memory struct {
-	id     [idLen]byte // of the step: another one has another id
-	most   int         // keys
-	length int64       // of a span, in nanoseconds
-	limit  uint32      // how many events of a span pass
+	id      [idLen]byte // of the step: another one has another id
+	maxKeys int         // keys
+	length  int64       // of a span, in nanoseconds
+	limit   uint32      // how many events of a span pass
 
 	born  uint64 // the position behind which it began
 	known []known
@@ -131,7 +131,7 @@ func (m *memory) spanOf(k *known, at int64) int {
 func (m *memory) use(key *[keyLen]byte) int32 {
 	slot := m.find(key)
 	switch {
-	case slot == none && len(m.known) < m.most:
+	case slot == none && len(m.known) < m.maxKeys:
 		slot = int32(len(m.known))
 		m.add(known{key: *key})
 		return slot

@@ -285,7 +285,7 @@ func TestKeysOfAll(t *testing.T) {
 
 // TestMemory fills a memory, and has it forget, with keys that fall on one cell.
 func TestMemory(t *testing.T) {
-	m := &memory{most: 300, length: 10, limit: 1}
+	m := &memory{maxKeys: 300, length: 10, limit: 1}
 	m.begin(0)
 	key := func(i int) (k [keyLen]byte) {
 		k[0], k[8], k[9] = byte(i%7), byte(i), byte(i>>8)

@@ -12,11 +12,11 @@ const ErrorField = "spillway_error"
 
 // A program is the steps of a route.
 type program struct {
-	actions []action
-	letters bool   // events of which a step failed are dead letters
-	most    int    // bytes that steps may make of an event
-	skip    []bool // none between two events
-	now     int    // the step that runs
+	actions  []action
+	letters  bool   // events of which a step failed are dead letters
+	maxBytes int    // bytes that steps may make of an event
+	skip     []bool // none between two events
+	now      int    // the step that runs
 }
 
 var errorName = newName(ErrorField)
@@ -74,7 +74,7 @@ func (p *program) attempt(e *event) (keep bool, failed error) {
 		if err == nil {
 			err = e.settle()
 		}
-		if err == nil && e.size() > e.most {
+		if err == nil && e.size() > e.maxBytes {
 			err = errTooLarge
 		}
 		if err != nil {

@@ -122,7 +122,7 @@ func (s *Sifter) recall(state []byte) bool {
 
 // recall reads what a state says of one step.
 func (m *memory) recall(r *recaller, born, keys uint64) bool {
-	if keys > uint64(m.most) {
+	if keys > uint64(m.maxKeys) {
 		return false
 	}
 	var all []known

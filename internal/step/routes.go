@@ -55,9 +55,9 @@ func (e *Error) Error() string {
 
 // Routes are routes that were understood.
 type Routes struct {
-	routes []Route
-	globs  []glob
-	most   int
+	routes   []Route
+	globs    []glob
+	maxBytes int
 
 	compile Compiler
 
@@ -65,18 +65,18 @@ type Routes struct {
 	before *Routes            // while they are read: those that they follow
 }
 
-// Read understands routes. outputs are the names of those that there are, most is how large steps
-// may make an event, compile is what compiles expressions; without it there are none. The error is
-// all that is wrong, joined, each an *Error.
-func Read(routes []Route, outputs []string, most int64, compile Compiler) (*Routes, error) {
-	return ReadAfter(nil, routes, outputs, most, compile)
+// Read understands routes. outputs are the names of those that there are, maxBytes is how large
+// steps may make an event, compile is what compiles expressions; without it there are none. The
+// error is all that is wrong, joined, each an *Error.
+func Read(routes []Route, outputs []string, maxBytes int64, compile Compiler) (*Routes, error) {
+	return ReadAfter(nil, routes, outputs, maxBytes, compile)
 }
 
 // ReadAfter is Read of routes that take the place of others. A table that both have is one, and has
 // what its file has now.
-func ReadAfter(before *Routes, routes []Route, outputs []string, most int64, compile Compiler) (*Routes, error) {
+func ReadAfter(before *Routes, routes []Route, outputs []string, maxBytes int64, compile Compiler) (*Routes, error) {
 	r := &Routes{
-		routes: routes, most: int(min(most, 1<<30)), compile: compile,
+		routes: routes, maxBytes: int(min(maxBytes, 1<<30)), compile: compile,
 		tables: map[tableOf]*table{}, before: before,
 	}
 	defer func() { r.before = nil }()
@@ -172,7 +172,7 @@ func (r *Routes) For(output string) *Sifter {
 		if len(route.Do) > 0 {
 			here.program = r.program(route)
 			s.remember(route, here.program)
-			fmt.Fprintf(io.MultiWriter(mark, whole), "%q %t %d %x\n", route.Match, here.program.letters, r.most,
+			fmt.Fprintf(io.MultiWriter(mark, whole), "%q %t %d %x\n", route.Match, here.program.letters, r.maxBytes,
 				spelled(route.Do))
 			s.steps = true
 			s.retags = s.retags || slices.ContainsFunc(route.Do, func(s Step) bool { return s.Tag != "" })
@@ -228,7 +228,7 @@ func keysFor(routes []Route, output string) (keys int64) {
 
 // program makes the steps of a route anew: each output has its own.
 func (r *Routes) program(route *Route) *program {
-	p := &program{letters: route.OnError == OnErrorLetter, most: r.most, skip: make([]bool, len(route.Do))}
+	p := &program{letters: route.OnError == OnErrorLetter, maxBytes: r.maxBytes, skip: make([]bool, len(route.Do))}
 	for j := range route.Do {
 		// Read has told of mistakes.
 		p.actions = append(p.actions, newAction(&route.Do[j], r, func([]any, int, string) {}))

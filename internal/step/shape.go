@@ -155,7 +155,7 @@ func (m *merge) flatten(prefix []byte, separator string, pairs int, rest []byte)
 		var header [longestHeader]byte
 		h := msgpack.AppendStringHeader(header[:0], len(prefix)+len(separator)+len(text))
 		full := m.e.store(h, prefix, []byte(separator), text)
-		if len(m.e.room)-m.from > m.e.most || len(m.e.fields) > maxFields {
+		if len(m.e.room)-m.from > m.e.maxBytes || len(m.e.fields) > maxFields {
 			return errTooLarge
 		}
 		if n, inside, ok := isMap(value); ok && n > 0 {

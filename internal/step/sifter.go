@@ -162,7 +162,7 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 	into.Entries, into.Runs, into.Failed, into.Rest = into.Entries[:0], into.Runs[:0], into.Failed[:0], nil
 	p := s.of(tag)
 	e := &s.event
-	e.at, e.index, e.most = at, first, p.most
+	e.at, e.index, e.maxBytes = at, first, p.maxBytes
 	if first == 0 {
 		s.takeTables()
 	}

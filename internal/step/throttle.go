@@ -61,8 +61,8 @@ func (a *action) remember(m *memory, key keyOf, count string, keys int64, wrong 
 	if keys < 0 || keys > maxKeys {
 		wrong(fmt.Errorf("keys is from 1 to %d", maxKeys), "keys")
 	}
-	if m.most = int(keys); m.most == 0 {
-		m.most = usualKeys
+	if m.maxKeys = int(keys); m.maxKeys == 0 {
+		m.maxKeys = usualKeys
 	}
 	key.read(wrong)
 	m.begin(0)

@@ -31,8 +31,8 @@ func (b *Buffers) give(e []byte) {
 	}
 }
 
-// grow returns e with room for n bytes more: four times as much, but no more than most unless n
+// grow returns e with room for n bytes more: four times as much, but no more than limit unless n
 // does not fit into that. append would take a dozen steps to a window of a megabyte, and copy four.
-func grow(e []byte, n, most int) []byte {
-	return append(make([]byte, 0, max(min(4*cap(e), most), len(e)+n)), e...)
+func grow(e []byte, n, limit int) []byte {
+	return append(make([]byte, 0, max(min(4*cap(e), limit), len(e)+n)), e...)
 }

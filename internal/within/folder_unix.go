@@ -257,16 +257,16 @@ func (d *Folder) Leads(name string, to *Folder) bool { return d.Is(name, to.f) }
 const maxListed = 1 << 16
 
 // Names lists the entries, at most so many; 0: all.
-func (d *Folder) Names(most int) ([]string, error) {
+func (d *Folder) Names(limit int) ([]string, error) {
 	again, err := d.Again() // for it has its own place in the list
 	if err != nil {
 		return nil, err
 	}
 	defer again.Close()
-	if most == 0 {
+	if limit == 0 {
 		return again.f.Readdirnames(-1)
 	}
-	names, err := again.f.Readdirnames(most)
+	names, err := again.f.Readdirnames(limit)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}

@@ -145,8 +145,8 @@ func (p *producer) render(s *slab, c *forward.Chunk, e forward.Entry, index int)
 // slice has the records point at their bytes, which move no more. A header that is empty is none.
 func (p *producer) slice(s *slab) {
 	headers := p.settings.headers
-	most := len(headers) + 1
-	s.headers = slices.Grow(s.headers[:0], most*len(s.records)) // so that it does not move
+	each := len(headers) + 1
+	s.headers = slices.Grow(s.headers[:0], each*len(s.records)) // so that it does not move
 	from, ends := 0, s.ends
 	next := func() (part []byte) {
 		part = s.bytes[from:ends[0]:ends[0]]

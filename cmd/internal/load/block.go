@@ -42,8 +42,8 @@ func (t *template) newBlock(seq *atomic.Int64) (*block, error) {
 	return b, nil
 }
 
-// take returns up to most messages, at least one, in one piece, to be written before the next call.
-// It calls id with the id of each.
+// take returns up to limit messages, at least one, in one piece. It is written before the next
+// call. It calls id with the id of each.
 func (b *block) take(limit int64, now time.Time, id func([]byte)) (wire []byte, messages int, err error) {
 	if b.fresh != nil {
 		if err := b.renew(now); err != nil {

@@ -57,11 +57,11 @@ type series struct {
 // WriteSVG draws what the server took, and its CPU, over what was offered.
 func (r *Report) WriteSVG(w io.Writer) error {
 	lines := r.series()
-	var most, cpu float64
+	var highest, cpu float64
 	ack := true
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		most = max(most, run.offer(), run.Taken)
+		highest = max(highest, run.offer(), run.Taken)
 		if run.Server != nil {
 			cpu = max(cpu, run.Server.CPUPercent)
 		}
@@ -77,7 +77,7 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	c.text(panelLeft, 54, "quiet", "start", r.subtitle())
 	c.legend(lines)
 
-	x := axisFor(most)
+	x := axisFor(highest)
 	first := panel{
 		top: headHeight, x: x, y: axisFor(max(cpu, 1)),
 		title: "CPU of the server, per cent of one processor",
@@ -163,9 +163,9 @@ func escaped(text string) string {
 }
 
 // shortened cuts what would run out of the picture.
-func shortened(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
+func shortened(text string, limit int) string {
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit-1]) + "…"
 	}
 	return text
 }
@@ -267,19 +267,19 @@ func (c *chart) mark(class int, x, y float64, full, crossed bool) {
 // An axis begins at 0 and has a line at each step.
 type axis struct{ end, step float64 }
 
-// axisFor is one on which most has room, with four to ten steps of 1, 2 or 5 times a power of ten.
-func axisFor(most float64) axis {
-	if !(most > 0) || math.IsInf(most, 0) {
+// axisFor is one on which limit has room, with four to ten steps of 1, 2 or 5 times a power of ten.
+func axisFor(limit float64) axis {
+	if !(limit > 0) || math.IsInf(limit, 0) {
 		return axis{1, .2}
 	}
-	step := math.Pow(10, math.Floor(math.Log10(most))-1)
+	step := math.Pow(10, math.Floor(math.Log10(limit))-1)
 	for _, k := range [...]float64{2, 2.5, 2, 2} { // 1, 2, 5, 10, 20
-		if most/step <= 10 {
+		if limit/step <= 10 {
 			break
 		}
 		step *= k
 	}
-	return axis{step * math.Ceil(most/step), step}
+	return axis{step * math.Ceil(limit/step), step}
 }
 
 func (a axis) ticks() []float64 {
