@@ -9,7 +9,6 @@ import (
 	"io"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/internal/window"
@@ -118,7 +117,7 @@ func (w *lineWriter) take(ctx context.Context, piece []byte, whole bool) (first 
 		k := limit - len(w.rest)
 		w.rest = append(w.rest, piece[:k]...)
 		piece = piece[k:]
-		k = wholeRunes(w.rest)
+		k = lines.WholeRunes(w.rest)
 		note(w.post(ctx, w.rest[:k], true))
 		w.rest = append(w.rest[:0], w.rest[k:]...)
 	}
@@ -133,19 +132,6 @@ func (w *lineWriter) take(ctx context.Context, piece []byte, whole bool) (first 
 	note(w.post(ctx, piece, w.pieces))
 	w.pieces = false
 	return first
-}
-
-// wholeRunes returns how much of b, which is not empty, ends with a whole rune.
-func wholeRunes(b []byte) int {
-	for back := 1; back < utf8.UTFMax && back < len(b); back++ {
-		if i := len(b) - back; utf8.RuneStart(b[i]) {
-			if !utf8.FullRune(b[i:]) {
-				return i
-			}
-			break
-		}
-	}
-	return len(b)
 }
 
 // rests are the writers that hold the beginning of a line.

@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -163,9 +164,7 @@ func (c *Config) withDefaults() (Config, error) {
 			return f, err
 		}
 	}
-	if f.Dir == "" {
-		f.Dir = "spillway-data"
-	}
+	f.Dir = cmp.Or(f.Dir, "spillway-data")
 	switch f.Ack {
 	case "":
 		f.Ack = AckSynced
@@ -173,32 +172,16 @@ func (c *Config) withDefaults() (Config, error) {
 	default:
 		return f, fmt.Errorf("ack %q: it is %s, %s or %s", f.Ack, AckJournaled, AckSynced, AckDelivered)
 	}
-	setDefault(&f.JournalBytes, 4<<30)
-	setDefault(&f.LetterBytes, 256<<20)
-	setDefault(&f.MaxChunk, 64<<20)
-	setDefault(&f.MaxUnpacked, 256<<20)
-	setDefault(&f.MaxEvent, 8<<20)
-	setDefault(&f.Memory, forward.DefaultMemory)
-	if f.Drain == 0 {
-		f.Drain = 10 * time.Second
-	}
-	if f.RemovedDrain == 0 {
-		f.RemovedDrain = f.Drain
-	}
-	if f.Log == nil {
-		f.Log = slog.Default()
-	}
-	if f.Stdin == nil {
-		f.Stdin = os.Stdin
-	}
-	if f.Stdout == nil {
-		f.Stdout = os.Stdout
-	}
+	f.JournalBytes = cmp.Or(f.JournalBytes, 4<<30)
+	f.LetterBytes = cmp.Or(f.LetterBytes, 256<<20)
+	f.MaxChunk = cmp.Or(f.MaxChunk, 64<<20)
+	f.MaxUnpacked = cmp.Or(f.MaxUnpacked, 256<<20)
+	f.MaxEvent = cmp.Or(f.MaxEvent, 8<<20)
+	f.Memory = cmp.Or(f.Memory, forward.DefaultMemory)
+	f.Drain = cmp.Or(f.Drain, 10*time.Second)
+	f.RemovedDrain = cmp.Or(f.RemovedDrain, f.Drain)
+	f.Log = cmp.Or(f.Log, slog.Default())
+	f.Stdin = cmp.Or[io.Reader](f.Stdin, os.Stdin)
+	f.Stdout = cmp.Or[io.Writer](f.Stdout, os.Stdout)
 	return f, nil
-}
-
-func setDefault(v *int64, d int64) {
-	if *v == 0 {
-		*v = d
-	}
 }

@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"sync"
@@ -73,10 +74,8 @@ type recentOptions struct {
 }
 
 func newRecent(o recentOptions) *recent {
-	setDefault(&o.bytes, recentBytes)
-	if o.items == 0 {
-		o.items = int(o.bytes / 512)
-	}
+	o.bytes = cmp.Or(o.bytes, recentBytes)
+	o.items = cmp.Or(o.items, int(o.bytes/512))
 	r := &recent{limit: o.bytes, maxItems: max(o.items, 1)}
 	r.slabs.init(o.bytes, o.poison)
 	return r

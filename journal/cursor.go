@@ -218,12 +218,7 @@ func (c *cursor) remove(r *reserve) error {
 func (c *cursor) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.file
-	c.file = nil
-	if f == nil {
-		return nil
-	}
-	return f.Close()
+	return closeFile(&c.file)
 }
 
 const cursorPrefix = "cursor-"

@@ -31,10 +31,5 @@ type readFile struct {
 
 // dropLocked closes the file; a read from it now gets an error. With life.mu held.
 func (r *readFile) dropLocked() error {
-	f := r.file
-	r.file = nil
-	if f == nil {
-		return nil
-	}
-	return f.Close()
+	return closeFile(&r.file)
 }

@@ -46,6 +46,16 @@ type File interface {
 	Close() error
 }
 
+// closeFile closes a file once.
+func closeFile(f *File) error {
+	c := *f
+	*f = nil
+	if c == nil {
+		return nil
+	}
+	return c.Close()
+}
+
 // DirEntry is a name in a directory.
 type DirEntry struct {
 	Name     string

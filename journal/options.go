@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -46,12 +47,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		r = *o
 	}
-	if r.MaxBytes == 0 {
-		r.MaxBytes = defaultMaxBytes
-	}
-	if r.SegmentBytes == 0 {
-		r.SegmentBytes = defaultSegmentBytes
-	}
+	r.MaxBytes = cmp.Or(r.MaxBytes, defaultMaxBytes)
+	r.SegmentBytes = cmp.Or(r.SegmentBytes, defaultSegmentBytes)
 	if r.MaxBytes < 4*minSegmentBytes {
 		return r, fmt.Errorf("journal: MaxBytes %d is below %d", r.MaxBytes, 4*minSegmentBytes)
 	}
@@ -59,17 +56,13 @@ func (o *Options) withDefaults() (Options, error) {
 		return r, fmt.Errorf("journal: SegmentBytes %d is not in %d..%d", r.SegmentBytes, minSegmentBytes,
 			maxSegmentBytes)
 	}
-	if r.MaxRecord == 0 {
-		r.MaxRecord = maxRecordBytes
-	}
+	r.MaxRecord = cmp.Or(r.MaxRecord, maxRecordBytes)
 	if r.Reserve < 0 {
 		return r, fmt.Errorf("journal: Reserve %d is below 0", r.Reserve)
 	}
 	r.Reserve = pageUp(r.Reserve)
 	r.SegmentBytes = min(r.SegmentBytes, r.MaxBytes/4) &^ (pageSize - 1)
-	if r.FS == nil {
-		r.FS = osFS{}
-	}
+	r.FS = cmp.Or[FS](r.FS, osFS{})
 	if r.Report == nil {
 		r.Report = func(error) {}
 	}

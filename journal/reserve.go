@@ -207,10 +207,5 @@ func (r *reserve) with(write func() error) error {
 func (r *reserve) close() error {
 	r.own.Lock()
 	defer r.own.Unlock()
-	f := r.file
-	r.file = nil
-	if f == nil {
-		return nil
-	}
-	return f.Close()
+	return closeFile(&r.file)
 }

@@ -39,12 +39,7 @@ type segment struct {
 }
 
 func (s *segment) close() error {
-	f := s.file
-	s.file = nil
-	if f == nil {
-		return nil
-	}
-	return f.Close()
+	return closeFile(&s.file)
 }
 
 // writeSpare marks the file as holding nothing.

@@ -20,21 +20,7 @@ func lockFile(f *os.File, exclusive bool) bool {
 	if exclusive {
 		how = syscall.LOCK_EX
 	}
-	c, err := f.SyscallConn()
-	if err != nil {
-		return true
-	}
-	ok := true
-	_ = c.Control(func(fd uintptr) {
-		for {
-			err := syscall.Flock(int(fd), how|syscall.LOCK_NB)
-			ok = !errors.Is(err, syscall.EWOULDBLOCK)
-			if !errors.Is(err, syscall.EINTR) {
-				return
-			}
-		}
-	})
-	return ok
+	return !errors.Is(control(f, how|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
 // lockDir locks the directory of a path against others that rotate files in it. ok is false if one

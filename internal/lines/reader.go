@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/msgpack"
@@ -294,4 +295,17 @@ func (r *Reader) readTag(e *Event, value []byte) {
 	}
 	r.tag = append(r.tag[:0], tag...)
 	e.Tagged, e.Tag = FindingSaid, r.tag
+}
+
+// WholeRunes returns how much of b, which is not empty, ends with a whole rune.
+func WholeRunes(b []byte) int {
+	for back := 1; back < utf8.UTFMax && back < len(b); back++ {
+		if i := len(b) - back; utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:]) {
+				return i
+			}
+			break
+		}
+	}
+	return len(b)
 }

@@ -144,6 +144,9 @@ func (d *decoder) value(b []byte, v reflect.Value) int {
 		}
 		v = v.Elem()
 	}
+	if v.Kind() == reflect.Interface {
+		return d.intoInterface(b, v)
+	}
 	t, n, _ := msgpack.ReadToken(b)
 	switch t.Kind {
 	case msgpack.KindArray:
@@ -234,8 +237,6 @@ func (d *decoder) call(f func() error) {
 // array decodes an array of n, whose elements begin at b[at].
 func (d *decoder) array(b []byte, n, at int, v reflect.Value) int {
 	switch v.Kind() {
-	case reflect.Interface:
-		return d.intoInterface(b, v)
 	case reflect.Slice:
 		// n elements stand in b, so they are not more than its bytes; what an element takes is the
 		// type's.
@@ -293,8 +294,6 @@ func lengths(b []byte, n int) (at int) {
 // mapping decodes a map of n pairs, which begin at b[at].
 func (d *decoder) mapping(b []byte, n, at int, v reflect.Value) int {
 	switch v.Kind() {
-	case reflect.Interface:
-		return d.intoInterface(b, v)
 	case reflect.Struct:
 		return d.structure(b, n, at, v)
 	case reflect.Map:

@@ -18,9 +18,6 @@ var numberType = reflect.TypeFor[json.Number]()
 // scalar stores a bool or a number.
 func (d *decoder) scalar(t msgpack.Token, v reflect.Value) {
 	switch v.Kind() {
-	case reflect.Interface:
-		d.scalarAny(t, v)
-		return
 	case reflect.Bool:
 		if t.Kind == msgpack.KindBool {
 			v.SetBool(t.Bool())
@@ -83,26 +80,6 @@ func (d *decoder) scalar(t msgpack.Token, v reflect.Value) {
 	d.mismatch(t.Kind, v.Type())
 }
 
-func (d *decoder) scalarAny(t msgpack.Token, v reflect.Value) {
-	if v.NumMethod() > 0 {
-		d.mismatch(t.Kind, v.Type())
-		return
-	}
-	switch t.Kind {
-	case msgpack.KindBool:
-		v.Set(reflect.ValueOf(t.Bool()))
-	case msgpack.KindInt, msgpack.KindUint:
-		if i, ok := t.Int(); ok {
-			v.Set(reflect.ValueOf(i))
-			return
-		}
-		u, _ := t.Uint()
-		v.Set(reflect.ValueOf(u))
-	default:
-		v.Set(reflect.ValueOf(t.Float()))
-	}
-}
-
 // digitsOf is the text of a number.
 func digitsOf(t msgpack.Token) string {
 	if i, ok := t.Int(); ok {
@@ -121,19 +98,6 @@ func (d *decoder) outOfRange(t msgpack.Token, typ reflect.Type) {
 // bytes stores a str, bin or ext with its payload.
 func (d *decoder) bytes(t msgpack.Token, p []byte, v reflect.Value) {
 	switch v.Kind() {
-	case reflect.Interface:
-		if v.NumMethod() > 0 {
-			break
-		}
-		switch t.Kind {
-		case msgpack.KindStr:
-			v.Set(reflect.ValueOf(string(p)))
-		case msgpack.KindBin:
-			v.Set(reflect.ValueOf(append(make([]byte, 0, len(p)), p...)))
-		default:
-			v.Set(reflect.ValueOf(d.extension(t, p)))
-		}
-		return
 	case reflect.String:
 		switch {
 		case t.Kind == msgpack.KindExt:

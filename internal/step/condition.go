@@ -3,8 +3,9 @@
 package step
 
 import (
-	"bytes"
 	"regexp"
+	"strings"
+	"unsafe"
 
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -17,6 +18,7 @@ type condition struct {
 	subject  path       // of a leaf; nil: the tag
 	constant constant
 	list     []constant
+	withNil  bool            // list has nil, which a field that is missing is like
 	words    map[string]bool // of a long list of texts
 	pattern  *regexp.Regexp
 
@@ -75,7 +77,7 @@ func (c *condition) holds(e *event) bool {
 	}
 	value := e.get(c.subject)
 	if value == nil {
-		return c.op == opEqual && c.constant.kind == isNil || c.op == opIn && c.inNil()
+		return c.op == opEqual && c.constant.kind == isNil || c.op == opIn && c.withNil
 	}
 	if text, ok := textOf(value); ok {
 		return c.bytes(text)
@@ -106,16 +108,6 @@ func (c *condition) holds(e *event) bool {
 	}
 	order, ok := number.compare(c.constant.figure)
 	return ok && c.ordered(order)
-}
-
-// inNil says whether nil is in the list, which a field that is missing is like.
-func (c *condition) inNil() bool {
-	for i := range c.list {
-		if c.list[i].kind == isNil {
-			return true
-		}
-	}
-	return false
 }
 
 // equals compares with what is no text.
@@ -167,7 +159,7 @@ func (c *condition) bytes(text []byte) bool {
 		}
 		return false
 	case opContains:
-		return len(c.constant.text) <= len(text) && indexOf(text, c.constant.text) >= 0
+		return strings.Contains(unsafe.String(unsafe.SliceData(text), len(text)), c.constant.text)
 	case opMatches:
 		return c.pattern.Match(text)
 	case opTrue:
@@ -180,23 +172,6 @@ func (c *condition) bytes(text []byte) bool {
 func (c *condition) text(e *event, tag string) bool {
 	e.scratch = append(e.scratch[:0], tag...)
 	return c.bytes(e.scratch)
-}
-
-// indexOf is bytes.Index with a text.
-func indexOf(b []byte, text string) int {
-	if text == "" {
-		return 0
-	}
-	for at := 0; at+len(text) <= len(b); at++ {
-		i := bytes.IndexByte(b[at:len(b)-len(text)+1], text[0])
-		if i < 0 {
-			return -1
-		}
-		if at += i; string(b[at:at+len(text)]) == text {
-			return at
-		}
-	}
-	return -1
 }
 
 // compareText compares bytes with a text.

@@ -29,11 +29,7 @@ var masked = msgpack.AppendString(nil, "***")
 func all(fields []string, wrong func(error, ...any), do doer) func(*event) error {
 	var paths []path
 	for i, text := range fields {
-		p, err := parsePath(text)
-		if err != nil {
-			wrong(err, i)
-		}
-		paths = append(paths, p)
+		paths = append(paths, pathOf(text, wrong, i))
 	}
 	return func(e *event) error {
 		for _, p := range paths {

@@ -282,6 +282,7 @@ func (p *parser) list(c *condition) {
 		}
 		k := p.constant()
 		texts = texts && k.kind == isText
+		c.withNil = c.withNil || k.kind == isNil
 		c.list = append(c.list, k)
 		if p.token != "," {
 			break

@@ -28,10 +28,7 @@ func (k *keyOf) read(wrong func(error, ...any)) {
 	for i, text := range k.by {
 		var p path
 		if text != "tag" {
-			var err error
-			if p, err = parsePath(text); err != nil {
-				wrong(err, "by", i)
-			}
+			p = pathOf(text, wrong, "by", i)
 		}
 		k.parts = append(k.parts, p)
 	}

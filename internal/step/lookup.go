@@ -31,16 +31,9 @@ type looking struct {
 // newLookup returns nil with a mistake that keeps it from its table.
 func newLookup(s *Lookup, of *Routes, wrong func(error, ...any)) *looking {
 	l := &looking{names: map[string]path{}}
-	read := func(text, key string) (p path) {
-		p, err := parsePath(text)
-		if err != nil {
-			wrong(err, key)
-		}
-		return p
-	}
-	l.field = read(s.Field, "field")
+	l.field = pathOf(s.Field, wrong, "field")
 	if s.Into != "" {
-		l.into = read(s.Into, "into")
+		l.into = pathOf(s.Into, wrong, "into")
 	}
 	l.none = assignments(s.Default, inner(wrong, "default"))
 	for i := range l.none {

@@ -33,14 +33,9 @@ type parsing struct {
 
 func newParse(s *Parse, wrong func(error, ...any)) func(*event) error {
 	p := &parsing{keep: s.Keep}
-	var err error
-	if p.field, err = parsePath(s.Field); err != nil {
-		wrong(err, "field")
-	}
+	p.field = pathOf(s.Field, wrong, "field")
 	if s.Into != "" {
-		if p.into, err = parsePath(s.Into); err != nil {
-			wrong(err, "into")
-		}
+		p.into = pathOf(s.Into, wrong, "into")
 	}
 	if s.Pattern != "" && s.As != "regexp" {
 		wrong(errors.New("only regexp has a pattern"), "pattern")

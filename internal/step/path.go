@@ -43,6 +43,15 @@ func (p path) String() string {
 	return b.String()
 }
 
+// pathOf is parsePath that tells a mistake, which is at key.
+func pathOf(text string, wrong func(error, ...any), key ...any) path {
+	p, err := parsePath(text)
+	if err != nil {
+		wrong(err, key...)
+	}
+	return p
+}
+
 // parsePath reads a path: names with dots between them; what is between two backquotes is one name.
 func parsePath(text string) (path, error) {
 	var p path

@@ -18,10 +18,7 @@ func newSample(s *Sample, wrong func(error, ...any)) (holds func(*event) bool) {
 	}
 	var by path
 	if s.By != "" {
-		var err error
-		if by, err = parsePath(s.By); err != nil {
-			wrong(err, "by")
-		}
+		by = pathOf(s.By, wrong, "by")
 	}
 	return func(e *event) bool {
 		h := mix(mix(e.at) + uint64(e.index))

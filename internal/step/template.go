@@ -83,7 +83,7 @@ func (t template) append(dst []byte, e *event) ([]byte, error) {
 		case p.tag:
 			text := e.tag
 			if p.part >= 0 {
-				text = partOf(e.tag, p.part)
+				text = TagPart(e.tag, p.part)
 			}
 			if text == "" {
 				if !p.may {
@@ -108,8 +108,8 @@ func (t template) append(dst []byte, e *event) ([]byte, error) {
 	return dst, nil
 }
 
-// partOf is a part of a tag; empty if there is none.
-func partOf(tag string, part int) string {
+// TagPart is a part of a tag, counted from 0; empty if there is none.
+func TagPart(tag string, part int) string {
 	for ; part > 0; part-- {
 		var found bool
 		if _, tag, found = strings.Cut(tag, "."); !found {

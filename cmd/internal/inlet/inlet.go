@@ -11,8 +11,9 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 	"unsafe"
+
+	"github.com/spillwaylog/spillway/internal/lines"
 )
 
 const (
@@ -198,7 +199,7 @@ func (in *Inlet) Next() (line []byte, text, ok bool) {
 		in.next = in.note.from + i + 1
 		return rest[:i], in.note.within, true
 	case len(rest) > MaxLine:
-		i = wholeRunes(rest[:MaxLine])
+		i = lines.WholeRunes(rest[:MaxLine])
 		in.next, in.cut = in.note.from+i, true
 		return rest[:i], true, true
 	case in.ended && len(rest) > 0:
@@ -207,19 +208,6 @@ func (in *Inlet) Next() (line []byte, text, ok bool) {
 	}
 	in.next = 0
 	return nil, false, false
-}
-
-// wholeRunes returns how much of b, which is not empty, ends with a whole rune.
-func wholeRunes(b []byte) int {
-	for back := 1; back < utf8.UTFMax && back < len(b); back++ {
-		if i := len(b) - back; utf8.RuneStart(b[i]) {
-			if !utf8.FullRune(b[i:]) {
-				return i
-			}
-			break
-		}
-	}
-	return len(b)
 }
 
 // Took says that the ring has the line that Next returned, under a key.

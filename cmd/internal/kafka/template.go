@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -100,7 +101,7 @@ func (t template) append(dst []byte, tag string, record []byte) []byte {
 		case p.tag && p.part == 0:
 			dst = append(dst, tag...)
 		case p.tag:
-			dst = append(dst, partOf(tag, p.part)...)
+			dst = append(dst, step.TagPart(tag, p.part-1)...)
 		case p.path == nil:
 			dst = append(dst, p.text...)
 		default:
@@ -111,18 +112,6 @@ func (t template) append(dst []byte, tag string, record []byte) []byte {
 		}
 	}
 	return dst
-}
-
-// partOf is the part of a tag with that number, from 1; empty if there is none.
-func partOf(tag string, part int) string {
-	for ; part > 1; part-- {
-		var found bool
-		if _, tag, found = strings.Cut(tag, "."); !found {
-			return ""
-		}
-	}
-	name, _, _ := strings.Cut(tag, ".")
-	return name
 }
 
 // appendField appends the value at a path. Of keys that are there twice the last counts.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -65,8 +66,8 @@ func FuzzTopic(f *testing.F) {
 			t.Fatalf("%q of %q and %x: %d bytes", text, tag, record, len(out))
 		}
 		for n, part := range strings.SplitN(tag, ".", 4)[:min(3, 1+strings.Count(tag, "."))] {
-			if n < 3 && partOf(tag, n+1) != part {
-				t.Errorf("part %d of %q is %q, want %q", n, tag, partOf(tag, n+1), part)
+			if n < 3 && step.TagPart(tag, n) != part {
+				t.Errorf("part %d of %q is %q, want %q", n, tag, step.TagPart(tag, n), part)
 			}
 		}
 		allowed, err := parseAllowed(patterns)

@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/await"
 )
 
 // A connection sends what is due on it. Two goroutines: one writes, the other one reads what the
@@ -100,8 +102,8 @@ func (c *connection) write(ctx context.Context) error {
 				}
 				at = c.end
 			}
-			if !sleep(ctx, at) {
-				return ctx.Err()
+			if err := await.Pause(ctx, time.Until(at)); err != nil {
+				return err
 			}
 			continue
 		}
@@ -170,7 +172,7 @@ func (c *connection) finish() error {
 // has drained the connection or could not say so.
 func (c *connection) read() error {
 	if c.unacked == nil {
-		err := skip(c.nc)
+		_, err := io.Copy(io.Discard, struct{ io.Reader }{c.nc}) // so that errors name what reads
 		if c.finished.Load() {
 			c.drained = err == nil
 			return nil
@@ -189,19 +191,6 @@ func (c *connection) read() error {
 		err = errUnacked
 	}
 	return c.lost(err)
-}
-
-// skip reads until the end.
-func skip(r io.Reader) error {
-	buf := make([]byte, 512)
-	for {
-		if _, err := r.Read(buf); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-	}
 }
 
 // lost says why a connection ended before it should have.

@@ -3,6 +3,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -83,29 +84,16 @@ type Options struct {
 
 // resolve returns the options with what the zero values mean, or an error.
 func (o Options) resolve() (Options, error) {
-	or := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	or(&o.Connections, 1)
-	or(&o.Size, DefaultSize)
-	or(&o.Depth, DefaultDepth)
-	if o.Mode == "" {
-		o.Mode = ModePacked
-	}
+	o.Connections = cmp.Or(o.Connections, 1)
+	o.Size = cmp.Or(o.Size, DefaultSize)
+	o.Depth = cmp.Or(o.Depth, DefaultDepth)
+	o.Mode = cmp.Or(o.Mode, ModePacked)
 	if o.Compress == "none" {
 		o.Compress = ""
 	}
-	if o.Tag == "" {
-		o.Tag = DefaultTag
-	}
-	if o.Duration == 0 {
-		o.Duration = DefaultDuration
-	}
-	if o.Drain == 0 {
-		o.Drain = DefaultDrain
-	}
+	o.Tag = cmp.Or(o.Tag, DefaultTag)
+	o.Duration = cmp.Or(o.Duration, DefaultDuration)
+	o.Drain = cmp.Or(o.Drain, DefaultDrain)
 	batch := 0
 	switch o.Mode {
 	case ModeMessage:
@@ -120,7 +108,7 @@ func (o Options) resolve() (Options, error) {
 	default:
 		return o, fmt.Errorf("no mode %q: message, forward or packed", o.Mode)
 	}
-	or(&o.Batch, batch)
+	o.Batch = cmp.Or(o.Batch, batch)
 	switch {
 	case o.Dial == nil:
 		return o, fmt.Errorf("nothing to dial with")

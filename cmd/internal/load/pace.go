@@ -3,7 +3,6 @@
 package load
 
 import (
-	"context"
 	"math"
 	"time"
 )
@@ -46,16 +45,4 @@ func (p pace) at(n int64, now time.Time) time.Time {
 		ticks--
 	}
 	return p.start.Add(time.Duration(ticks) * tick)
-}
-
-// sleep returns true at the given time, false when ctx is done before.
-func sleep(ctx context.Context, until time.Time) bool {
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -3,11 +3,12 @@
 package load
 
 import (
-	"context"
 	"math"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/await"
 )
 
 func TestPaceAgrees(t *testing.T) {
@@ -50,8 +51,8 @@ func TestPaceKeepsItsRate(t *testing.T) {
 				if !at.After(now) {
 					t.Fatalf("message %d is due at %v, and it is %v", sent, at, now)
 				}
-				if !sleep(t.Context(), at) {
-					t.Fatal("canceled")
+				if err := await.Pause(t.Context(), time.Until(at)); err != nil {
+					t.Fatal(err)
 				}
 				wakes++
 			}
@@ -63,14 +64,4 @@ func TestPaceKeepsItsRate(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestSleepEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		go cancel()
-		if sleep(ctx, time.Now().Add(time.Hour)) {
-			t.Error("slept")
-		}
-	})
 }

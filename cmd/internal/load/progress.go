@@ -4,7 +4,10 @@ package load
 
 import (
 	"fmt"
+	"math"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Progress is how a run goes: what happened in the last second, and what is behind.
@@ -40,14 +43,4 @@ func (p Progress) String() string {
 }
 
 // grouped writes a count with a comma at each thousand.
-func grouped(v float64) string {
-	s := fmt.Sprintf("%.0f", v)
-	first := 0
-	if s[0] == '-' {
-		first = 1
-	}
-	for i := len(s) - 3; i > first; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func grouped(v float64) string { return humanize.Comma(int64(math.RoundToEven(v))) }

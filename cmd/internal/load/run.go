@@ -3,6 +3,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,15 +231,12 @@ func (r *run) tell(before, now count) {
 func (r *run) result(warm, last, drained count) Result {
 	o := r.o
 	res := Result{
-		Mode: o.Mode, Compress: "none", Batch: o.Batch, Size: r.template.eventSize,
+		Mode: o.Mode, Compress: cmp.Or(o.Compress, "none"), Batch: o.Batch, Size: r.template.eventSize,
 		MessageBytes: r.template.messageSize(),
 		Connections:  o.Connections, Ack: o.Ack, Rate: o.Rate,
 		Backlog: max(0, last.offered-drained.events),
 		Drained: true,
 		Total:   Totals{Messages: drained.messages, Events: drained.events, Bytes: drained.bytes, Acked: drained.acked},
-	}
-	if o.Compress != "" {
-		res.Compress = o.Compress
 	}
 	if o.Ack {
 		res.Depth, res.Unacked = o.Depth, drained.messages-drained.acked

@@ -5,6 +5,7 @@ package merge
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -173,17 +174,11 @@ func (m *merge) pass() error {
 
 func newMerge(o *Options, files int) *merge {
 	m := &merge{Options: *o, since: math.MinInt64, until: math.MaxInt64, last: math.MinInt64}
-	if m.TimeKey == "" {
-		m.TimeKey = "time"
-	}
-	if m.TagKey == "" {
-		m.TagKey = "tag"
-	}
+	m.TimeKey = cmp.Or(m.TimeKey, "time")
+	m.TagKey = cmp.Or(m.TagKey, "tag")
+	m.Zone = cmp.Or(m.Zone, time.Local)
 	if m.Memory <= 0 {
 		m.Memory = 64 << 20
-	}
-	if m.Zone == nil {
-		m.Zone = time.Local
 	}
 	// Half of the memory is for buffers, a quarter for what they have grown by, a quarter for lines
 	// that are held.
