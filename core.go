@@ -116,7 +116,9 @@ func (c *core) summary(b []byte, missed mover.Missed) []byte {
 	b = c.head(b, slog.LevelWarn)
 	at := start + len(c.tagged)
 	b = msgpack.AppendString(b, "events dropped")
+	from := len(b)
 	b = append(b, c.prefix...)
+	to := len(b)
 	b = msgpack.AppendString(b, "dropped")
 	b, dropped := record.BeginMap(b, wide)
 	n := 0
@@ -128,5 +130,7 @@ func (c *core) summary(b []byte, missed mover.Missed) []byte {
 		}
 	}
 	b = record.EndMap(b, dropped, n)
-	return record.EndMap(b, at, 2+c.pairs+1)
+	first := at + wideHeader
+	rest, gone := record.DropShadowed(b[first:], from-first, to-first)
+	return record.EndMap(b[:first+len(rest)], at, 2+c.pairs+1-gone)
 }

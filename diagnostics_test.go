@@ -63,8 +63,8 @@ func TestPlain(t *testing.T) {
 			continue
 		}
 		err := plainly(errors.Join(fmt.Errorf("%[1]s: one: %[1]s: %[1]s: two %[1]s: %[2]w", name, boom),
-			fmt.Errorf("%s: three", name)))
-		if want := "spillway: one: two " + name + ": boom\nthree"; err.Error() != want || !errors.Is(err, boom) {
+			fmt.Errorf("%[1]s: three (%[1]s: four)", name)))
+		if want := "spillway: one: two " + name + ": boom\nthree (four)"; err.Error() != want || !errors.Is(err, boom) {
 			t.Errorf("%q, want %q", err, want)
 		}
 	}

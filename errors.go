@@ -88,14 +88,14 @@ func (p plain) Error() string {
 func (p plain) Unwrap() error { return p.err }
 
 // inside takes the names of packages out that stand before a text, at the beginning of a line or
-// behind a colon.
+// behind a colon or a parenthesis.
 var inside = func() *strings.Replacer {
 	var pairs []string
 	for _, name := range []string{
 		"await", "codes", "credentials", "fifo", "files", "follow", "letters", "lines", "mover", "output", "record",
 		"spill", "step", "successor", "urls", "window", "within",
 	} {
-		pairs = append(pairs, "\n"+name+": ", "\n", ": "+name+": ", ": ")
+		pairs = append(pairs, "\n"+name+": ", "\n", ": "+name+": ", ": ", "("+name+": ", "(")
 	}
 	return strings.NewReplacer(pairs...)
 }()

@@ -39,7 +39,7 @@ type Event struct {
 // the call, and not changed. ctx is as in [Logger.Log]. The errors are those of [Logger.Post];
 // ErrNotRecord says that Fields are not what they should be.
 func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
-	if !l.Enabled(ev.Level) {
+	if ev == nil || !l.Enabled(ev.Level) {
 		return nil
 	}
 	if ctx == nil {

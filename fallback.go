@@ -67,7 +67,7 @@ func (f *fallback) HandleError(_ error, c *forward.Chunk) error {
 		if n <= done {
 			continue
 		}
-		if err := f.to.postRaw(c.Tag, entryNanos(&e), e.Record); err != nil {
+		if err := f.to.postRaw(c.Tag, entryNanos(&e), e.Record); err != nil && !errors.Is(err, ErrAccepted) {
 			if id != "" && len(f.posted) < maxPosted {
 				f.posted[id] = n - 1
 			}

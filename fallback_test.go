@@ -58,6 +58,14 @@ func TestFallbackTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, events, `{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":4}`)
+
+	// What it took without seeing it delivered is not offered again.
+	events.Reset()
+	events.before = func() error { return ErrTimeout }
+	if err := h.HandleError(errDown, chunk(2)); err != nil {
+		t.Error(err)
+	}
+	events.before = nil
 	if n := len(h.(*fallback).posted); n != 0 {
 		t.Errorf("%d chunks remembered", n)
 	}

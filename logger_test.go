@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/mover"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -279,6 +281,9 @@ func TestNothing(t *testing.T) {
 			t.Error(err)
 		}
 		if err := l.PostRaw("t", time.Time{}, nil); err != nil {
+			t.Error(err)
+		}
+		if err := l.LogEvent(ctx, nil); err != nil {
 			t.Error(err)
 		}
 		if _, open := <-l.Subscribe(); open {
@@ -550,6 +555,20 @@ func TestDefaultFieldsGiveWay(t *testing.T) {
 	l, events = NewTest(o)
 	l.Info("m")
 	expect(t, events, `{"level":"INFO","msg":"m","zone":"c","service":"s","g":{"x":1}}`)
+}
+
+// TestSummaryFields: default fields give way to those of the event that tells what was dropped.
+func TestSummaryFields(t *testing.T) {
+	fields := []slog.Attr{slog.Int("dropped", 1), slog.String("msg", "d"), slog.Int("n", 2)}
+	l, _ := NewTest(&Options{Tag: "t", Attrs: fields})
+	b := l.c.summary(nil, mover.Missed{mover.Sampled: 9})
+	got, _, err := msgpack.AppendJSON(nil, b[len(window.AppendPayload(nil, "t")):], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"level":"WARN","msg":"events dropped","n":2,"dropped":{"sampled":9}}`; string(got) != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }
 
 func TestLastWins(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/lines"
+	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
@@ -98,6 +99,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 	if has := len(w.rest) > 0; (has || had) && !w.l.c.rests.note(w, has) && has {
 		w.rest, w.pieces = nil, false // nobody would ever post it
+		w.l.c.to.Miss(mover.Closed, 1)
 		if first == nil {
 			first = ErrClosed
 		}
@@ -118,7 +120,7 @@ func (w *lineWriter) take(ctx context.Context, piece []byte, whole bool) (first 
 		w.rest = append(w.rest, piece[:k]...)
 		piece = piece[k:]
 		k = lines.WholeRunes(w.rest)
-		note(w.post(ctx, w.rest[:k], true))
+		note(w.post(ctx, w.rest[:k]))
 		w.rest = append(w.rest[:0], w.rest[k:]...)
 	}
 	if !whole {
@@ -129,7 +131,10 @@ func (w *lineWriter) take(ctx context.Context, piece []byte, whole bool) (first 
 		piece = append(w.rest, piece...)
 		w.rest = piece[:0]
 	}
-	note(w.post(ctx, piece, w.pieces))
+	piece = bytes.TrimSuffix(piece, []byte{'\r'})
+	if w.pieces && len(piece) > 0 || len(bytes.TrimSpace(piece)) > 0 {
+		note(w.post(ctx, piece))
+	}
 	w.pieces = false
 	return first
 }
@@ -176,13 +181,9 @@ func (r *rests) post(ctx context.Context) {
 }
 
 // post posts one line, or a piece of one as text.
-func (w *lineWriter) post(ctx context.Context, line []byte, text bool) error {
-	line = bytes.TrimSuffix(line, []byte{'\r'})
-	if len(bytes.TrimSpace(line)) == 0 {
-		return nil
-	}
+func (w *lineWriter) post(ctx context.Context, line []byte) error {
 	var said lines.Event
-	if text {
+	if w.pieces {
 		w.record = w.reader.AppendText(w.record[:0], line)
 	} else {
 		w.record, said = w.reader.AppendRecord(w.record[:0], line)

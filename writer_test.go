@@ -169,6 +169,9 @@ func TestWriterClose(t *testing.T) {
 			t.Error(late, n, err)
 		}
 	}
+	if n := l.Stats().RefusedBy["closed"]; n != 4 {
+		t.Errorf("%d lines are counted, want 4", n)
+	}
 }
 
 // TestWriterDeepLines: a receiver can read whatever somebody prints, also in groups.
@@ -212,6 +215,28 @@ func TestWriterLongLines(t *testing.T) {
 	}
 	if joined != line || all[len(all)-1].Message != "short" {
 		t.Errorf("%q %q", joined, all[len(all)-1].Message)
+	}
+}
+
+// TestWriterLongBlanks: only the end of a line loses its carriage return, and only a line that is
+// blank altogether is left out.
+func TestWriterLongBlanks(t *testing.T) {
+	for _, line := range []string{
+		strings.Repeat("x", 19) + "\rEND",
+		strings.Repeat(" ", 20) + "END",
+		"A" + strings.Repeat(" ", 70) + "B",
+		strings.Repeat("é\r", 30) + ".",
+		strings.Repeat("x", 20) + " ",
+	} {
+		l, events := NewTest(&Options{MaxEvent: 40}) // lines of 20
+		io.WriteString(l.Writer(), line+"\r\n \r\n")
+		var joined string
+		for _, e := range events.All() {
+			joined += e.Message
+		}
+		if joined != line {
+			t.Errorf("%q, want %q", joined, line)
+		}
 	}
 }
 

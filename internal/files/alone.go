@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/codes"
@@ -45,6 +46,9 @@ func (s *sharer) openLatch(f *file) error {
 		}
 	}
 	l, err := openLatch(f.path, s.o)
+	if errors.Is(err, fs.ErrNotExist) && s.handles.dirs.makeDir(filepath.Dir(f.path), s.o.DirMode) == nil {
+		l, err = openLatch(f.path, s.o) // the directory had been removed while the file was open
+	}
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,25 @@ func TestSharedLatch(t *testing.T) {
 	}
 }
 
+// TestSharedFolderGone: a folder that somebody removed under an open file is made again.
+func TestSharedFolderGone(t *testing.T) {
+	haveSharing(t, SharedLock)
+	dir := filepath.Join(t.TempDir(), "logs")
+	path := filepath.Join(dir, "x")
+	s := openSet(t, path, nil, &Options{Shared: SharedLock})
+	for i := range 2 {
+		add(t, s, "", fmt.Sprintf("{%d}\n", i))
+		_, err := s.Sync()
+		must(t, err)
+		if i == 0 {
+			must(t, os.RemoveAll(dir))
+		}
+	}
+	if got := string(read(t, path)); got != "{1}\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestLatchVoid: of a batch that a latch no longer knows it does not say that it is there.
 func TestLatchVoid(t *testing.T) {
 	haveSharing(t, SharedLock)
