@@ -144,6 +144,11 @@ func (s *sink) large(ctx context.Context, from origin, c *forward.Chunk) (*forwa
 			return nil, err
 		}
 		s.account.oversize.Add(1)
+		s.store.reporter.peer(forward.PeerError{
+			Kind: forward.PeerTooLargeEvent, Action: forward.ActionKeep, Tag: c.Tag,
+			Sender: forward.SenderOf(ctx),
+			Err:    fmt.Errorf("an event of %d bytes, the limit is %d: set aside", len(e.Raw), limit),
+		}, s.account.name)
 		found++
 	}
 	if left.Events == c.Events {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
@@ -126,6 +127,27 @@ func TestForeignInput(t *testing.T) {
 				t.Error("there is a cursor of positions without a position")
 			}
 		})
+	}
+}
+
+// TestForeignInputLarge: an event that is too large is told under its input's name, wherever it
+// comes in.
+func TestForeignInputLarge(t *testing.T) {
+	log := make(messages, 1000)
+	f, sinks := handed()
+	r := run(t, &Config{
+		Dir: t.TempDir(), Outputs: Ends("discard:"), MaxEvent: 10, Log: slog.New(slog.NewJSONHandler(log, nil)),
+		Inputs: []End{{Name: "in", URL: "fake:a"}}, InputKinds: fakes(map[string]*fake{"a": f}),
+	})
+	offer(t, <-sinks, nil, numbered("t", 0, 1))
+	if bad := log.next(t, "bad input"); bad["code"] != "peer-too-large-event" || bad["input"] != "in" {
+		t.Errorf("%v", bad)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Stats().Inputs[0].Oversize; n != 1 {
+		t.Errorf("%d events are too large, want 1", n)
 	}
 }
 

@@ -57,7 +57,7 @@ func (b *batch) add(text []byte, cut bool, now time.Time, from origin) {
 	}
 	address := ""
 	if b.in.addressKey != "" {
-		address = from.String()
+		address = from.host()
 	}
 	before, room := len(c.Entries), cap(c.Entries)
 	c.Entries = appendEntry(c.Entries, &m, now, cut, b.in.addressKey, address)

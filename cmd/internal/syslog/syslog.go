@@ -313,6 +313,14 @@ func (o origin) String() string {
 	return o.name
 }
 
+// host is the origin without its port, which with datagrams changes at will.
+func (o origin) host() string {
+	if o.addr.IsValid() {
+		return o.addr.Addr().Unmap().String()
+	}
+	return o.name
+}
+
 // shown is the origin as messages name it: most senders by unix sockets have no name.
 func (o origin) shown() string {
 	if name := o.String(); name != "" && name != "@" {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -135,6 +136,20 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	for deadline := time.Now().Add(patience); !ok(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not so", what)
+		}
+	}
+}
+
+// TestOriginHost: a host is the same whichever port it sends from.
+func TestOriginHost(t *testing.T) {
+	for o, want := range map[origin]string{
+		{addr: netip.MustParseAddrPort("192.0.2.1:514")}:           "192.0.2.1",
+		{addr: netip.MustParseAddrPort("[::ffff:192.0.2.1]:1514")}: "192.0.2.1",
+		{addr: netip.MustParseAddrPort("[2001:db8::1]:514")}:       "2001:db8::1",
+		{name: "/run/app"}: "/run/app",
+	} {
+		if got := o.host(); got != want {
+			t.Errorf("%v: %q, want %q", o, got, want)
 		}
 	}
 }
