@@ -2,7 +2,11 @@
 
 package mover
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/spillwaylog/spillway/ring"
+)
 
 // load is events and the bytes of their payloads.
 type load struct{ events, bytes atomic.Uint64 }
@@ -45,8 +49,12 @@ type accounts struct {
 }
 
 // The ring's counters: missed events by reason, those before Closed, and from here on what
-// summaries have told of them.
-const toldCounters = 8
+// summaries have told of them. One reason more would count where another is told.
+const (
+	toldCounters = 8
+	_            = uint(toldCounters - Closed)
+	_            = uint(ring.Counters - toldCounters - Closed)
+)
 
 // miss counts events that are not delivered, in the ring as well, so that a successor can tell of
 // them.
