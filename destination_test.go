@@ -140,7 +140,7 @@ func TestOptions(t *testing.T) {
 		"tag":      {Options{Tag: strings.Repeat("x", 1025)}, "tag too long"},
 		"long":     {Options{Name: strings.Repeat("x", 129)}, "Options.Name has 129 bytes, more than 128"},
 		"size":     {Options{RingSize: -1}, "Options.RingSize is -1, not 262144 to"},
-		"event":    {Options{MaxEvent: -1}, "Options.MaxEvent, for which a quarter of the ring is the most, is -1, not 0 to 4194304"},
+		"event":    {Options{MaxEvent: -1}, "Options.MaxEvent, at most a quarter of the ring, is -1, not 0 to 4194304"},
 		"small":    {Options{RingSize: minRing - 1}, "Options.RingSize is 262143, not 262144 to"},
 		"large":    {Options{RingSize: 1 << 40}, "Options.RingSize is 1099511627776, not"},
 		"disk":     {Options{MaxDisk: mover.MinMaxDisk - 1}, "Options.MaxDisk is 1048575, less than 1048576"},

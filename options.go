@@ -45,12 +45,12 @@ type Options struct {
 	// RingSize is the bytes of the ring: 256 KiB to 4 GiB (256 MiB on 32 bits). Default 16 MiB.
 	// Where Shm has less room the ring is smaller, and Diagnostics says so once that is met.
 	RingSize int64
-	// MaxDisk is the most bytes that all spills in Dir take together: at least 1 MiB. Default 1
+	// MaxDisk is how many bytes all spills in Dir may take together: at least 1 MiB. Default 1
 	// GiB. A spill that grows beside others may exceed it by two segments, each of 4 MiB or an
 	// eighth of MaxDisk, whichever is less.
 	MaxDisk int64
-	// MaxEvent is the most bytes of one event: at most a quarter of the ring. Default 1 MiB, or
-	// that.
+	// MaxEvent is how many bytes one event may have: at most a quarter of the ring. Default 1 MiB,
+	// or that.
 	MaxEvent int
 	// FlushInterval is how long an event waits for others to travel with. Default 100 ms.
 	FlushInterval time.Duration
@@ -237,7 +237,7 @@ func (o *Options) inBounds() error {
 	err := cmp.Or(
 		within("RingSize", ring, minRing, maxRing),
 		within("MaxDisk", cmp.Or(o.MaxDisk, mover.MinMaxDisk), mover.MinMaxDisk, math.MaxInt64),
-		within("MaxEvent, for which a quarter of the ring is the most,", int64(o.MaxEvent), 0, ring/4),
+		within("MaxEvent, at most a quarter of the ring,", int64(o.MaxEvent), 0, ring/4),
 		within("FlushInterval", o.FlushInterval, 0, math.MaxInt64),
 		within("MaxWait", o.MaxWait, 0, math.MaxInt64),
 		within("Overflow", int64(o.Overflow), 0, int64(OverflowBlock)),

@@ -26,7 +26,7 @@ type openGroup struct {
 	pairs int // how many it has so far
 }
 
-// maxGroups is the most groups that are open at once: they count against the depth of a record that
+// maxGroups is how many groups may be open at once: they count against the depth of a record that
 // a receiver reads, beside the 100 levels of a value.
 const maxGroups = 20
 

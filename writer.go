@@ -146,7 +146,7 @@ type rests struct {
 	closed bool
 }
 
-// note says no when it is too late: Close has posted what writers held.
+// note returns false when it is too late: Close has posted what writers held.
 func (r *rests) note(w *lineWriter, has bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // An opening is an output that is to be opened.
 type opening struct {
 	plan   *plannedOutput
-	was    *pump   // whose place it takes, be that one removed already; nil: it has none
+	was    *pump   // whose place it takes, though that may be removed already; nil: it has none
 	adopts string  // the cursor of was, if that is not its own
 	after  []*pump // those that have to end before, was among them
 	isNew  bool    // it begins where the journal ends

@@ -89,7 +89,7 @@ func (d *deliveries) allPassed() journal.Position {
 	return d.lowest
 }
 
-// kept is from where on the journal is kept for an output, be it one that was removed.
+// kept is from where on the journal is kept for an output, also for one that was removed.
 func (d *deliveries) kept() journal.Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()

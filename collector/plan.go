@@ -74,7 +74,7 @@ type OutputPlan struct {
 	Reach func(ctx context.Context) error
 	// Transactional says that what Open returns is a [Transactional].
 	Transactional bool
-	// Bytes is the most that the output gets before it is done with something, 4 MiB if 0. It may
+	// Bytes is how much the output gets before it is done with something, 4 MiB if 0. It may
 	// get less: its share of a quarter of Config.Memory, see OutputEnv.
 	Bytes int64
 }

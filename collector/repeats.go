@@ -46,7 +46,7 @@ const (
 	repeatCount = 3 << 20 / 4
 	// maxUnsaved bounds what waits for the file, of which there are two: one
 	// fills while the other is written. What does not fit is taken from the
-	// window when the disk is well again.
+	// window when the disk works again.
 	maxUnsaved = 8 << 20
 )
 

@@ -305,10 +305,9 @@ func (f *repeatsFile) rewrite(durable journal.Position) error {
 	return nil
 }
 
-// writeWindow writes b and what the window has of records behind after and up to
-// durable, a block at a time; those behind that stay in unsaved. What is stored
-// meanwhile stands there too, and perhaps in the window as well, which learn
-// does not mind.
+// writeWindow writes b and what the window has of records behind after and up to durable, a block
+// at a time; those behind that stay in unsaved. What is stored meanwhile stands there too, and
+// perhaps in the window as well, which learn is not affected.
 func (f *repeatsFile) writeWindow(w io.Writer, b []byte, after, durable journal.Position) (size int64, err error) {
 	f.mu.Lock()
 	f.unsaved, f.overrun = f.unsaved[:0], false

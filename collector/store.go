@@ -398,7 +398,7 @@ func (s *store) awaitSpace(ctx context.Context) error {
 // spacePause is how often a full journal is asked again, unasked.
 const spacePause = time.Second
 
-// retryPause is how long a failed write waits for the disk to get well.
+// retryPause is how long a failed write waits for the disk to recover.
 const retryPause = 200 * time.Millisecond
 
 // singleEventSenders finds the senders that wait for an ack after every event, which is

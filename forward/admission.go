@@ -116,7 +116,7 @@ func (c *admission) shake() error {
 	return nil
 }
 
-// greet is the Forward handshake. Where it says no, it does so after the same work, whatever is
+// greet is the Forward handshake. Where it refuses, it does so after the same work, whatever is
 // wrong.
 func (c *admission) greet() (rest []byte, err error) {
 	sec, err := c.security()
@@ -170,7 +170,7 @@ func (c *admission) greet() (rest []byte, err error) {
 	return in.Rest(), nil
 }
 
-// deny says no, and returns why.
+// deny refuses, and returns why.
 func (c *admission) deny(kind PeerErrorKind, reason string, why error) error {
 	no := wire.Pong{Reason: []byte(reason)}
 	if _, err := c.nc.Write(no.Append(nil)); err == nil {

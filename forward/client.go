@@ -59,7 +59,7 @@ type Client struct {
 	// moment when that is seen here. With TLS 1.3 that is so, too, where a server refuses our
 	// certificate.
 	NoAck bool
-	// Window is the most chunks in flight: 16 if 0.
+	// Window is how many chunks are in flight at most: 16 if 0.
 	Window int
 	// AckTimeout is how long the server may take for an ack, from when the chunk was written or
 	// from the ack before it, and how long a write may take without one: 60 s if 0. Then the
@@ -215,8 +215,8 @@ func (c *Client) Disconnect(err error) {
 func (c *Client) Close() error { return c.CloseContext(context.Background()) }
 
 // CloseContext is Close that returns by ctx. Its error then names what could not be ended: a Dial
-// or a connection that does not heed its caller. A chunk that such a connection holds is not done
-// before it lets go.
+// or a connection that does not react to its caller. A chunk that such a connection holds is not
+// done before it lets go.
 func (c *Client) CloseContext(ctx context.Context) error {
 	c.init()
 	c.mu.Lock()

@@ -73,7 +73,7 @@ func (c *Client) run() {
 	}
 	if attempt != nil {
 		c.mu.Lock()
-		c.doing = "an attempt to connect that does not heed its context"
+		c.doing = "an attempt to connect that ignores its context"
 		c.mu.Unlock()
 		if r := <-attempt.result; r.sock != nil {
 			_ = r.sock.Close() // nobody waits for it
@@ -116,7 +116,7 @@ func (c *Client) changedLocked(up bool, err error) {
 	}
 }
 
-// An attempt to connect. There is one at a time: a Dial that does not heed its ctx is not called
+// An attempt to connect. There is one at a time: a Dial that ignores its ctx is not called
 // again before it returns.
 type attempt struct {
 	result chan dialed

@@ -91,7 +91,7 @@
 //	client   96 "PING" host, salt, sha512(salt host nonce key), user or "", sha512(auth user password) or ""
 //	server   95 "PONG" bool, reason, host, sha512(salt host nonce key)      digests are hexadecimal text
 //
-// Nothing is accepted before the PONG says yes. A PONG that says no names the class of the error,
+// Nothing is accepted before the PONG accepts. A PONG that refuses names the class of the error,
 // in Fluentd's words, and nothing else: a wrong key, an unknown user and a wrong password take the
 // same work, digests are compared in constant time, and an unknown user gets the same answer as a
 // wrong password. JSON, an event, or anything else before the PING is answered with no. A PeerError

@@ -151,8 +151,7 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 	return nil
 }
 
-// oddTag tells whether a tag has something in it that hardly anybody means. It is stored all the
-// same.
+// oddTag tells whether a tag has something in it that is hardly meant. It is stored all the same.
 func oddTag(tag string) bool {
 	return strings.IndexFunc(tag, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 || strings.Contains(tag, "..")
 }

@@ -320,7 +320,7 @@ func (y *syncer) syncFiles(s *segment, tail bool) error {
 	return nil
 }
 
-// errRemoved says that what is synced is on no disk that anybody will read.
+// errRemoved says that what is synced is on no disk that will be read.
 var errRemoved = errors.New("it was removed while the journal writes to it; nothing more is stored until the next start")
 
 // linked returns an error if a file that is written to has no name any more.
@@ -369,8 +369,8 @@ func (y *syncer) keep() {
 	for _, s := range y.unwritten() {
 		from, to := pageDown(s.clean), pageUp(s.wrote)
 		b := make([]byte, to-from)
-		// What an earlier failure kept is surer than what can be read now, but for its last page:
-		// that may have more in it since.
+		// What an earlier failure kept is more reliable than what can be read now, but for its last
+		// page: that may have more in it since.
 		n := copy(b, s.kept[:max(0, len(s.kept)-pageSize)])
 		_, err := s.file.ReadAt(b[n:], from+int64(n))
 		// What fails to sync may fail to read for a moment, too.

@@ -41,7 +41,7 @@ func (d *folder) makeDir() error {
 		// A process that was killed may have made it, and the folder around it, and synced neither
 		// name.
 		for dir, n := filepath.Dir(d.dir), 0; n < 2; dir, n = filepath.Dir(dir), n+1 {
-			_ = d.fs.SyncDir(dir) // it may be nobody's to sync
+			_ = d.fs.SyncDir(dir) // this process may not be allowed to
 		}
 	}
 	for _, dir := range parents {
@@ -59,7 +59,7 @@ const (
 	openPause = 200 * time.Millisecond
 )
 
-// readAt reads bytes of a file, as far as there are some. A device that fails may get well: neither
+// readAt reads bytes of a file, as far as there are some. A device that fails may recover: neither
 // must a file be set aside for an error that passes, nor a tail be taken for none.
 func (d *folder) readAt(f File, b []byte, off int64) error {
 	for tries := 1; ; tries++ {

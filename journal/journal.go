@@ -129,7 +129,7 @@ func (j *Journal) closeFiles() error {
 }
 
 // Check returns an error if the file that is appended to was removed: then what Flush returned nil
-// for is on no disk that anybody will read, nor, likely, what Sync returned nil for before. A Sync
+// for is on no disk that will be read, nor, likely, what Sync returned nil for before. A Sync
 // that has something to do checks this by itself. It costs a call of fstat.
 func (j *Journal) Check() error {
 	j.mu.Lock()

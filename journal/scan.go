@@ -177,9 +177,9 @@ func (s *scanner) after(start, end, limit int64, stop func() bool) (int64, bool)
 // is asked now and then.
 //
 // It is linear: a place costs one comparison, a place with the right word one checksum of 28 bytes,
-// and only a header whose check is right for this very place and nonce has its payload read. Who
-// does not know the nonce cannot make such headers; should someone know it, the work spent on
-// payloads is bounded, and then headers are taken at their word.
+// and only a header whose check is right for this very place and nonce has its payload read.
+// Without the nonce such headers cannot be made; should it be known, the work spent on payloads is
+// bounded, and beyond the bound headers count without their payload.
 func (s *scanner) find(off, limit int64, stop func() bool) (int64, bool) {
 	budget := 4*(limit-off) + 4*scanBlock
 	for off = align8(off); limit-off >= recordHeader; {

@@ -7,7 +7,7 @@ import "time"
 // Stats is a picture of a journal. Counts are since Open.
 type Stats struct {
 	Bytes    int64 // of all segment files, those among them that hold nothing yet or nothing any more
-	MaxBytes int64 // the most that Bytes may be: Options.MaxBytes
+	MaxBytes int64 // the limit of Bytes: Options.MaxBytes
 	// What some cursor has yet to pass, headers and padding included; what remains of MaxBytes is
 	// free, but for whole segments.
 	Used     int64

@@ -91,7 +91,8 @@ func (y *syncer) finish() {
 	y.report()
 }
 
-// writeCleanTail notes that everything is durable, if it is, so that the next Open need not wonder.
+// writeCleanTail notes that everything is durable, if it is, so that the next Open has nothing to
+// find out.
 func (y *syncer) writeCleanTail() {
 	y.mu.Lock()
 	s, page := y.seg, make([]byte, pageSize)

@@ -73,8 +73,8 @@ func (r *reloader) on(signals <-chan os.Signal) (stop func()) {
 }
 
 // reload reads the file and the credentials, and says what came of it. What is wrong changes
-// nothing, be it a mistake in the file, a setting that cannot change while it runs, or an end that
-// cannot be opened.
+// nothing, whether it is a mistake in the file, a setting that cannot change while it runs, or an
+// end that cannot be opened.
 func (r *reloader) reload() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

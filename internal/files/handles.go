@@ -100,7 +100,7 @@ func (h *handles) openOnce(f *file) error {
 	return nil
 }
 
-// close closes files; what they got must be on disk before anybody may forget them.
+// close closes files; what they got must be on disk before it may be forgotten.
 func (h *handles) close(files ...*file) error {
 	if err := h.sync(files); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (h *handles) syncDirs() error {
 		err := h.o.kernel.syncDir(dir)
 		var at *fs.PathError
 		if errors.As(err, &at) && at.Op == "open" && !errors.Is(err, fs.ErrNotExist) {
-			return err // for want of a descriptor, perhaps: nothing was synced, and nothing forgotten
+			return err // perhaps there is no descriptor left: nothing was synced, and nothing forgotten
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return h.fail(err)

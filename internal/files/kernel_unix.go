@@ -74,8 +74,8 @@ func writeOnce(f *os.File, b []byte) (n int, err error) {
 // isLink reports whether an open failed because a symbolic link was not followed.
 func isLink(err error) bool { return errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EMLINK) }
 
-// syncDir makes the names in a directory durable. File systems that cannot are taken at their word,
-// and so are directories that may be written but not read.
+// syncDir makes the names in a directory durable. File systems that cannot are believed, and so are
+// directories that may be written but not read.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if errors.Is(err, fs.ErrPermission) {

@@ -72,7 +72,7 @@ func (t *Text) appendPair(dst, b []byte, k, depth int) (_ []byte, n int) {
 		return dst, at
 	}
 	if token.Kind == msgpack.KindArray || token.Kind == msgpack.KindMap {
-		if _, err := msgpack.Skip(b[k:]); err != nil { // cut off, or deeper than anybody can want
+		if _, err := msgpack.Skip(b[k:]); err != nil { // cut off, or deeper than is read
 			return dst, 0
 		}
 	}

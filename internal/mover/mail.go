@@ -24,7 +24,7 @@ func (b *mailbox) wake() {
 	}
 }
 
-// post has fn called by the mover's goroutine. It says no when that has ended.
+// post has fn called by the mover's goroutine. It returns false when that has ended.
 func (b *mailbox) post(fn func()) bool {
 	b.mu.Lock()
 	if b.closed {

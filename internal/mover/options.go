@@ -70,7 +70,7 @@ type Config struct {
 	Identity string
 	// RingSize is the size of the ring in bytes (default 16 MiB).
 	RingSize int64
-	// MaxDisk is the most bytes that all spills in Dir take together (default 1 GiB, at least 1
+	// MaxDisk is how many bytes all spills in Dir may take together (default 1 GiB, at least 1
 	// MiB). A spill that grows beside others may exceed it by two segments: see package spill.
 	MaxDisk int64
 	// MaxEvent is the longest payload (default 1 MiB).
@@ -88,7 +88,7 @@ type Config struct {
 	// of a window keep their order, whatever their tags are. The chunks are then runs of one tag,
 	// which may be as short as one event. Otherwise a chunk has all that a window has of its tag.
 	Ordered bool
-	// Window is the most chunks that the destination may have at once (default 8); with Ordered,
+	// Window is how many chunks the destination may have at once (default 8); with Ordered,
 	// the most windows of which it may have chunks. A window of several tags may exceed it.
 	Window int
 	// WaitDelivered makes Append return when its event is delivered or handed over, or MaxWait is

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// maxTold is the most that a notifier keeps for a listener that does not keep up.
+// maxTold is how much a notifier keeps for a listener that does not keep up.
 const maxTold = 64
 
 // A notifier calls functions one at a time, in order, on a goroutine that lives while there is

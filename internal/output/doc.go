@@ -65,6 +65,6 @@
 //
 // A chunk that no server takes is sent for ever where no other is acked in between, unless the
 // handler takes it. Without acks delivered means written to the kernel: what was written between a
-// server's end and the moment when that was seen is lost. A connection whose Write does not heed
-// Close keeps its chunk: done is not called before it lets go.
+// server's end and the moment when that was seen is lost. A connection whose Write ignores Close
+// keeps its chunk: done is not called before it lets go.
 package output

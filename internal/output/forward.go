@@ -35,7 +35,7 @@ type ForwardConfig struct {
 	// the server does not read then is lost: at its end that may be all that was written before the
 	// end was seen here.
 	NoAck bool
-	// Window is the most chunks in flight to one host: 8 if 0.
+	// Window is how many chunks are in flight to one host at most: 8 if 0.
 	Window int
 	// AckTimeout is how long a server may take for an ack: 60 s if 0. Then the connection is given
 	// up.

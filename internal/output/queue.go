@@ -401,7 +401,7 @@ func (q *sinkQueue) next(round uint64) *forward.Chunk {
 	return nil
 }
 
-// back hears what the handler did with it.
+// back is told what the handler did with it.
 func (q *sinkQueue) back(c *forward.Chunk, err error) {
 	q.mu.Lock()
 	i := slices.IndexFunc(q.jobs, func(j *job) bool { return j.chunk == c && j.offered })

@@ -18,7 +18,7 @@ type Deliverer func(ctx context.Context, c *forward.Chunk) (refused []Rejected, 
 
 // NewSerial returns an Output that hands chunks to a function, one after another, and tries again
 // after errors, with pauses of backoff to maxPause that double. At 0 they are 100 ms and 10 s. A
-// call that does not heed ctx is left behind by Close. The name is for errors.
+// call that ignores ctx is left behind by Close. The name is for errors.
 func NewSerial(name string, deliver Deliverer, t *Trip, backoff, maxPause time.Duration) Output {
 	s := &serial{deliver: deliver}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

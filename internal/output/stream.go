@@ -217,7 +217,7 @@ func wholeLines(b []byte) int {
 
 // await waits until the writer may take more, and reports whether to go on.
 func (s *streamSink) await() bool {
-	const step = 100 * time.Millisecond // after which Close is heard
+	const step = 100 * time.Millisecond // after which Close is noticed
 	w, ok := s.writer.(*stdio)
 	if !ok {
 		return s.pause(time.Millisecond)

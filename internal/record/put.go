@@ -18,8 +18,8 @@ import (
 // appends; a mistake in the sum is a panic of the runtime, not a byte out of place.
 
 const (
-	scalar = 9 // the most that a number, a bool or nil takes
-	header = 5 // the most that stands before the bytes of a string
+	scalar = 9 // bytes that a number, a bool or nil takes at most
+	header = 5 // bytes before those of a string at most
 )
 
 // full returns b up to its capacity, of which at least n bytes are free, and the length of b.

@@ -21,7 +21,7 @@ type keyed struct {
 	shadowed bool   // another pair with its key counts
 }
 
-// appendPairs appends the pairs that stand in b. It says no if these cannot be read.
+// appendPairs appends the pairs that stand in b. It returns false if these cannot be read.
 func appendPairs(all []keyed, b []byte) ([]keyed, bool) {
 	for at := 0; at < len(b); {
 		p := keyed{at: at}

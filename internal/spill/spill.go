@@ -44,7 +44,7 @@ type Spill struct {
 	j        *journal.Journal
 	rd       *journal.Reader
 	early    journal.Record // met when those before it were asked for, which cannot be read
-	gone     atomic.Bool    // it is being removed: what its journal complains of is nothing to anybody
+	gone     atomic.Bool    // it is being removed: errors of its journal are not told
 
 	mu    sync.Mutex // over what was committed, which a destination does with its states
 	at    journal.Position

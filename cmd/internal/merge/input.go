@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// MaxLine is the most bytes of a line; longer ones are told and left out.
+// MaxLine is how many bytes a line may have; longer ones are told and left out.
 const MaxLine = 1 << 20
 
 // Bounds of the buffer of a file.

@@ -346,5 +346,5 @@ func (b *Budget) Wanted() (n int64) {
 	return n
 }
 
-// Pressed tells whether anybody waits.
+// Pressed tells whether a holder waits.
 func (b *Budget) Pressed() bool { return b.waiting.Load() > 0 }

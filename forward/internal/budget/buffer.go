@@ -23,7 +23,7 @@ type Buffer struct {
 // Size is how many bytes it has.
 func (b *Buffer) Size() int64 { return int64(len(b.B)) }
 
-// Shared tells its owner whether anybody else looks at it: then its bytes stay where they are.
+// Shared tells its owner whether others look at it: then its bytes stay where they are.
 func (b *Buffer) Shared() bool { return b.owned.Load() > 1 }
 
 // Share lets somebody else hold it too, until Holder.GiveBack.

@@ -231,7 +231,7 @@ func (p *Pong) Append(b []byte) []byte {
 	return b
 }
 
-// Parse reads a PONG. One that says no may lack what is behind that, or have something else there.
+// Parse reads a PONG. One that refuses may lack what is behind that, or have something else there.
 func (p *Pong) Parse(b []byte) error {
 	*p = Pong{}
 	count, at, err := Opens(b, "PONG")
