@@ -327,7 +327,7 @@ func TestClientConnect(t *testing.T) {
 	})
 }
 
-// A Dial that does not heed its context is called again only when it has returned, and is left
+// A Dial that ignores its context is called again only when it has returned, and is left
 // behind by Close.
 func TestClientDialHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

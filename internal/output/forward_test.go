@@ -523,7 +523,7 @@ func TestForwardHandlerHangs(t *testing.T) {
 	})
 }
 
-// A Dial that does not heed its context is left behind, and named.
+// A Dial that ignores its context is left behind, and named.
 func TestForwardDialHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -544,7 +544,7 @@ func TestForwardDialHangs(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.d.Close(ctx); err == nil || !strings.Contains(err.Error(), "does not heed its context") ||
+		if err := b.d.Close(ctx); err == nil || !strings.Contains(err.Error(), "ignores its context") ||
 			!errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
