@@ -54,7 +54,7 @@ func (f *File) printEnds(b *strings.Builder, key string, ends []collector.End) {
 // safe is a value fit to be shown, as a scalar of YAML.
 func (f *File) safe(text string) string {
 	text = f.Hide(urls.Show(text))
-	switch text {
+	switch strings.ToLower(text) { // True and NULL are no text either
 	case "true", "false", "null", "~", "-":
 		return strconv.Quote(text)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -41,7 +42,7 @@ type node struct {
 	file         *configFile
 	line, column int
 	kind         kind
-	value        string // of a scalar, as it was written
+	value        string // of a scalar: true or false, or as it was written
 	items        []*node
 	pairs        []pair
 }
@@ -168,7 +169,7 @@ func (b *builder) build(n ast.Node, depth int) *node {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		out.kind, out.value = number, n.GetToken().Value
 	case *ast.BoolNode:
-		out.kind, out.value = boolean, n.Token.Value
+		out.kind, out.value = boolean, strconv.FormatBool(n.Value) // it may be written True or TRUE
 	case *ast.SequenceNode:
 		out.kind = list
 		for _, item := range n.Values {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/spillwaylog/spillway/collector"
+)
+
+// TestConstants: what a scalar of YAML is as a value of a record, and that what is printed of it
+// reads as the same again.
+func TestConstants(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want any
+	}{
+		{"true", true},
+		{"True", true},
+		{"TRUE", true},
+		{"false", false},
+		{"False", false},
+		{"FALSE", false},
+		{"tRUE", "tRUE"},
+		{`"True"`, "True"},
+		{"'TRUE'", "TRUE"},
+		{"yes", "yes"},
+		{"[True, {b: FALSE}]", []any{true, constants("b", false)}},
+	} {
+		path := write(t, "a.yaml", "sure: True\noutputs: {o: 'discard:'}\n"+
+			"routes: [{match: '**', to: o, do: [{set: {a: "+tt.text+"}}, {rename: {x: 'True', y: 'NULL'}}]}]\n")
+		var settings flags
+		file, err := Load(path, options(&settings))
+		if err != nil || !settings.Sure {
+			t.Errorf("%s: %v, %+v", tt.text, err, settings)
+			continue
+		}
+		if got := file.Routes[0].Do[0].Set; !reflect.DeepEqual(got, constants("a", tt.want)) {
+			t.Errorf("%s is %#v, want %#v", tt.text, got, tt.want)
+		}
+		printed := file.Print(&settings, file.Inputs, file.Outputs)
+		if err := os.WriteFile(path, []byte(printed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Load(path, options(&flags{}))
+		if err != nil || !reflect.DeepEqual(again.Routes, file.Routes) {
+			t.Errorf("%s: %v, it was printed as\n%s", tt.text, err, printed)
+		}
+	}
+}
+
+func constants(field string, value any) collector.Values {
+	return collector.Values{{Field: field, Value: value}}
+}
