@@ -147,6 +147,11 @@ func refused(s *configFile, tokens token.Tokens) *Mistake {
 	return nil
 }
 
+// exponent is a number that the lexer takes for text: it looks for a point, not for an exponent,
+// and what is too large is none to it. Whole numbers that are too long stay text, which loses no
+// digit.
+var exponent = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$`)
+
 // A builder makes nodes of what the parser made.
 type builder struct {
 	file     *configFile
@@ -164,6 +169,9 @@ func (b *builder) build(n ast.Node, depth int) *node {
 	case *ast.NullNode:
 	case *ast.StringNode:
 		out.kind, out.value = text, n.Value
+		if n.Token.Type == token.StringType && exponent.MatchString(n.Value) { // it has no quotes
+			out.kind = number
+		}
 	case *ast.LiteralNode:
 		out.kind, out.value = text, n.Value.Value
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
