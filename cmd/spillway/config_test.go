@@ -309,12 +309,12 @@ func TestConfigFlags(t *testing.T) {
 
 // TestConfigShown: what variables and files gave is not printed.
 func TestConfigShown(t *testing.T) {
-	t.Setenv("SPILLWAY_TEST_SECRET", "HIDDEN value&more")
+	t.Setenv("SPILLWAY_TEST_SECRET", "HIDDEN ${value}&more")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "spillway.yaml")
 	for name, text := range map[string]string{
 		"secret":        "HIDDEN\r\n",
-		"spillway.yaml": "data: /tmp/${file:secret}\nack: ${SPILLWAY_TEST_ACK:-delivered}\noutputs:\n  a: {url: 'file:///x/$${y', time_key: '${SPILLWAY_TEST_SECRET}'}\n",
+		"spillway.yaml": "data: /tmp/${file:secret}\nack: ${SPILLWAY_TEST_ACK:-delivered}\noutputs:\n  a: {url: 'file:///x/y', tag_key: '$${y', time_key: '${SPILLWAY_TEST_SECRET}'}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -323,7 +323,7 @@ func TestConfigShown(t *testing.T) {
 	got := command(t, "", "config", "-c", file)
 	for _, want := range []string{
 		"\ndata: \"/tmp/***\"\n", "\nack: delivered\n",
-		"\n# inputs, without a name: \"forward://127.0.0.1:24224\"\n", "  a: \"file:///x/${y?time_key=***\"\n",
+		"\n# inputs, without a name: \"forward://127.0.0.1:24224\"\n", "  a: \"file:///x/y?tag_key=$${y&time_key=***\"\n",
 	} {
 		if !strings.Contains("\n"+got.out, want) {
 			t.Errorf("no %q in\n%s", want, got.out)

@@ -50,10 +50,13 @@ func TestConstants(t *testing.T) {
 		{"1e3.5", "1e3.5"},
 		{"1e3 m", "1e3 m"},
 		{"[1e3, {b: -1e300}]", []any{1000.0, constants("b", -1e300)}},
+		{"'$${HOME}'", "${HOME}"},
+		{"'$$${a} $${ $x {} $'", "$${a} ${ $x {} $"},
+		{"{'${b}': ['$${c}']}", constants("${b}", []any{"${c}"})},
 		{"[True, {b: FALSE}]", []any{true, constants("b", false)}},
 	} {
-		path := write(t, "a.yaml", "sure: True\noutputs: {o: 'discard:'}\n"+
-			"routes: [{match: '**', to: o, do: [{set: {a: "+tt.text+"}}, {rename: {x: 'True', y: 'NULL'}}]}]\n")
+		path := write(t, "a.yaml", "sure: True\ndata: $${x}/$$${y\noutputs: {o: 'discard:'}\n"+
+			"routes: [{match: '**', to: o, do: [{set: {a: "+tt.text+"}}, {rename: {x: 'True', y: 'NULL', '${x}': '$${y}'}}]}]\n")
 		var settings flags
 		file, err := Load(path, options(&settings))
 		if err != nil || !settings.Sure {
@@ -67,8 +70,9 @@ func TestConstants(t *testing.T) {
 		if err := os.WriteFile(path, []byte(printed), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		again, err := Load(path, options(&flags{}))
-		if err != nil || !reflect.DeepEqual(again.Routes, file.Routes) {
+		var second flags
+		again, err := Load(path, options(&second))
+		if err != nil || !reflect.DeepEqual(again.Routes, file.Routes) || !reflect.DeepEqual(second, settings) {
 			t.Errorf("%s: %v, it was printed as\n%s", tt.text, err, printed)
 		}
 	}

@@ -51,9 +51,14 @@ func (f *File) printEnds(b *strings.Builder, key string, ends []collector.End) {
 	}
 }
 
+// unexpanded is the text whose expansion is this one. What is not shown is taken out before.
+func unexpanded(text string) string { return strings.ReplaceAll(text, "${", "$${") }
+
 // safe is a value fit to be shown, as a scalar of YAML.
-func (f *File) safe(text string) string {
-	text = f.Hide(urls.Show(text))
+func (f *File) safe(text string) string { return scalar(unexpanded(f.Hide(urls.Show(text)))) }
+
+// scalar is a text as one of YAML.
+func scalar(text string) string {
 	switch strings.ToLower(text) { // True and NULL are no text either
 	case "true", "false", "null", "~", "-":
 		return strconv.Quote(text)
@@ -115,7 +120,7 @@ func (f *File) printPart(b *strings.Builder, head string, v reflect.Value, inden
 		if names, ok := v.Interface().(collector.Names); ok {
 			b.WriteString(head + "\n")
 			for _, n := range names {
-				fmt.Fprintf(b, "%s  %s: %s\n", indent, f.safe(n.From), f.safe(n.To))
+				fmt.Fprintf(b, "%s  %s: %s\n", indent, scalar(f.Hide(urls.Show(n.From))), f.safe(n.To))
 			}
 			return
 		}
@@ -164,7 +169,7 @@ func (f *File) flow(v any) string {
 	case nil:
 		return "null"
 	case string:
-		return strconv.Quote(f.Hide(v))
+		return strconv.Quote(unexpanded(f.Hide(v)))
 	case []any:
 		for _, one := range v {
 			items = append(items, f.flow(one))
