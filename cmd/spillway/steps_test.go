@@ -81,8 +81,13 @@ routes:
 		{`{name: t, input: [], expect: {a: 1}}`, "its input has no record"},
 		{`{name: t, input: [{tag: app, record: {a: 1}}, {tag: app}], expect: {a: 1}}`, "its input has no record"},
 		{`{name: t, input: {tag: app}, expect: {a: 1}}`, "its input has no record"},
+		{`{name: t, input: {tag: app, record: {}}, expect: {a: {tag: app, record: {}}}}`, ""},
+		{`{name: t, input: {tag: app, record: }, expect: {a: 1}}`, "record is a map of fields to values, not nothing"},
 		{`{input: {tag: app, record: {a: 1}}}`, "a test has name, input and expect"},
 		{`{name: t, input: {tag: app, time: noon, record: {a: 1}}, expect: {a: 1}}`, `the time "noon" is none such as`},
+		{`{name: t, input: {tag: app, time: 1969-12-31T23:59:59Z, record: {a: 1}}, expect: {a: 1}}`, `the time "1969-12-31T23:59:59Z" is none that an event can have: 1970-01-01T00:00:00Z to 2106-02-07T06:28:15Z`},
+		{`{name: t, input: {tag: app, time: 2106-02-07T06:28:16Z, record: {a: 1}}, expect: {a: 1}}`, `the time "2106-02-07T06:28:16Z" is none that`},
+		{`{name: t, input: [{tag: app, time: 1970-01-01T00:00:00Z, record: {a: 1}}, {tag: app, time: "2106-02-07T07:28:15.999999999+01:00", record: {a: 1}}], expect: {a: [{time: 1970-01-01T00:00:00Z}, {time: "2106-02-07T06:28:15.999999999Z"}]}}`, ""},
 	} {
 		if err := os.WriteFile(file, []byte(text+"tests:\n  - "+tt.test+"\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -195,6 +195,7 @@ func (r *reader) values(n *node, key string, to *collector.Values) bool {
 		return false
 	}
 	ok := true
+	*to = collector.Values{} // a map without fields is not one that is missing
 	for _, p := range n.pairs {
 		value, good := r.any(p.value, p.key.value)
 		ok = ok && good

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ func (f *File) RunTests(expressions step.Compiler) error {
 		case t.Name == "" || len(t.Expect) == 0:
 			fail(at, "a test has name, input and expect")
 			continue
-		case slices.ContainsFunc(t.Input, func(e TestEvent) bool { return len(e.Record) == 0 }) || len(t.Input) == 0:
+		case slices.ContainsFunc(t.Input, func(e TestEvent) bool { return e.Record == nil }) || len(t.Input) == 0:
 			fail(at, "its input has no record")
 			continue
 		}
@@ -102,6 +103,10 @@ func (e *TestEvent) entry() ([]byte, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return nil, fmt.Errorf("the time %s is none such as %s", quote(text), testTime)
+	}
+	if s := at.Unix(); s < 0 || s > math.MaxUint32 {
+		return nil, fmt.Errorf("the time %s is none that an event can have: 1970-01-01T00:00:00Z to %s", quote(text),
+			time.Unix(math.MaxUint32, 0).UTC().Format(time.RFC3339))
 	}
 	b := forward.AppendEventTime([]byte{0x92}, at.Unix(), uint32(at.Nanosecond()))
 	return step.AppendValue(b, e.Record)
