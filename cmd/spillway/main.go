@@ -33,7 +33,6 @@ import (
 	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/collector"
-	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
@@ -114,7 +113,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 		}
 		fmt.Fprintln(s.err, "spillway:", err)
 		var badURL *urls.Error
-		if errors.As(err, &badURL) || errors.Is(err, files.ErrPattern) {
+		if errors.As(err, &badURL) {
 			return exitUsage
 		}
 		return exitFailed

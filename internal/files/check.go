@@ -11,6 +11,13 @@ import (
 	"syscall"
 )
 
+// Usable returns what Open has against a path and options, whatever is on the disk, where it does
+// not look.
+func Usable(path string, o *Options) error {
+	_, err := trial(path, o)
+	return err
+}
+
 // Check is Try, but returns only what waiting does not mend: a path that is wrong, a right that is
 // missing, a file system that is read-only, something that is no regular file. A disk that is full
 // or fails is no error here, for it may get well.
@@ -42,7 +49,7 @@ func trial(path string, o *Options) (try func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePattern(path)
+	p, _, err := options.pattern(path)
 	if err != nil {
 		return nil, err
 	}

@@ -78,6 +78,9 @@ func TestPatternErrors(t *testing.T) {
 		if !errors.Is(err, ErrPattern) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v; want %s", tt.pattern, err, tt.want)
 		}
+		if before := Usable(filepath.FromSlash(tt.pattern), nil); before == nil || before.Error() != err.Error() {
+			t.Errorf("%q: Usable says %v, Open says %v", tt.pattern, before, err)
+		}
 	}
 }
 

@@ -42,12 +42,9 @@ func Open(path string, before []byte, o *Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePattern(path)
+	p, me, err := options.pattern(path)
 	if err != nil {
 		return nil, err
-	}
-	if options.Rotation.on() || options.tends(p) {
-		p.reserve = rotatedRoom
 	}
 	var last state
 	var shared sharedState
@@ -56,15 +53,8 @@ func Open(path string, before []byte, o *Options) (*Set, error) {
 	} else {
 		shared, err = parseShared(before)
 		last.closed = shared.closed
-		if options.Shared == SharedLock {
-			p.reserve = max(p.reserve, len(latchEnding))
-		}
 	}
 	if err != nil {
-		return nil, err
-	}
-	me := p.of(*options.self)
-	if err := p.check(me); err != nil {
 		return nil, err
 	}
 	s := &Set{o: options, index: newIndex(p, me, last.writers)}

@@ -194,7 +194,7 @@ func dialsTLS(u *urls.URL, o *Owner, by string) error {
 const newFiles = 5000
 
 // Meet reports whether the files of two places of file outputs can be the same for some tags and
-// times. Of a path that cannot be used it says no: opening it tells.
+// times. Of a path that cannot be used it says no: Read tells.
 func Meet(a, b string) bool {
 	meets, err := files.Meet(strings.TrimPrefix(a, "file:"), strings.TrimPrefix(b, "file:"))
 	return err == nil && meets
@@ -236,6 +236,9 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	p.reach = func(context.Context) error { return files.Try(c.Path, options()) }
 	if err := q.Err(); err != nil {
 		return err
+	}
+	if err := files.Usable(c.Path, options()); err != nil {
+		return u.Errorf("%s", strings.TrimPrefix(err.Error(), "files: "))
 	}
 	if c.Rotate.Idle() && !files.Gathers(c.Path, c.Shared) {
 		return u.Errorf("keep, max_age, max_total and compress are about rotated files, and without max_size or every there are none")
