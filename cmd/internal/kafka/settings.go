@@ -5,7 +5,9 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -190,6 +192,9 @@ func hostPort(text string) (string, error) {
 	}
 	if host == "" || port == "" {
 		return "", errors.New("it has no host or no port")
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("port %q is no number from 0 to 65535", port)
 	}
 	return net.JoinHostPort(host, port), nil
 }
