@@ -78,7 +78,8 @@ func (p *parser) next() {
 	case isName(c) || c == '`':
 		n = p.word(rest)
 	case c >= '0' && c <= '9' || c == '-' || c == '+':
-		for n < len(rest) && (isName(rest[n]) || strings.IndexByte("0123456789.+", rest[n]) >= 0) {
+		for n < len(rest) && (isName(rest[n]) || strings.IndexByte("0123456789.+", rest[n]) >= 0 ||
+			rest[n] == '-' && (rest[n-1] == 'e' || rest[n-1] == 'E')) {
 			n++
 		}
 	default:

@@ -121,7 +121,7 @@ func TestSteps(t *testing.T) {
 		{[]Step{{Tag: "{tag[1]}.{user.id}.{missing|x}.{ok}"}}, `web.7.x.true ` + full},
 		{[]Step{{Tag: "sys"}, {Keep: `tag == "sys"`}}, `sys ` + full},
 		{
-			[]Step{{Drop: `n > 5`}, {Rename: Names{{"n", "m"}}}, {Drop: `n != nil`}, {Drop: "m != 5"}},
+			[]Step{{Drop: `n > 5`}, {Rename: Names{{"n", "m"}}}, {Drop: `n != nil`}, {Drop: "m != 5 or m < 5e-1"}},
 			`app.web ` + strings.Replace(full, `"n"`, `"m"`, 1),
 		},
 		{[]Step{{Tag: "{none}"}}, `app.web ` + strings.Replace(full, `"a.b":1}`,

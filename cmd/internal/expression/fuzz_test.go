@@ -15,7 +15,7 @@ import (
 func FuzzSame(f *testing.F) {
 	for _, s := range []string{
 		`level == "DEBUG"`, `a.b in [1, 'x', nil] and not (c contains "d" or tag matches "^x")`,
-		`n != -1.5e3 || !d && e <= 18446744073709551615`,
+		`m > 1e-3 and n < 1E-3`, `n != -1.5e3 || !d && e <= 18446744073709551615`,
 		`a not in ["\x00", "\u00e9", "\101", '\"', "\a"]`, "`a b` == 1 and `a` == nil", `a-b == 1`, `a/b == 1`,
 		`not a == nil`, `len == 5 or max == 2`, `tag.x == 1`,
 		`null == nil`, `a == null`, `big == 18446744073709551615`, `big > 9223372036854775807.5`, `n == 5.0`,
