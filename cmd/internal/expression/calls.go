@@ -3,19 +3,16 @@
 package expression
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/conf"
-	"github.com/expr-lang/expr/vm/runtime"
 )
 
 // A meter is what one evaluation may still cost.
@@ -36,17 +33,6 @@ func (m *meter) spend(n int) {
 	if m.left -= n + callCost; m.left < 0 {
 		panic(errCost)
 	}
-}
-
-// huge is a whole number that an int cannot be. It is compared; nothing is computed with it.
-type huge uint64
-
-// known is a value as the calls know it.
-func known(v any) any {
-	if u, ok := v.(uint64); ok {
-		return huge(u)
-	}
-	return v
 }
 
 // calls are what can be called: those with a blank are operators. Of functions of these types the
@@ -71,7 +57,7 @@ func (m *meter) calls() map[string]any {
 		m.spend(nodes.(int) * nodeCost)
 		return v
 	}
-	return map[string]any{
+	calls := map[string]any{
 		callTruth:     func(v, nodes any) bool { return turn(v, nodes) == true },
 		callValue:     turn,
 		" ==":         m.equal,
@@ -89,17 +75,24 @@ func (m *meter) calls() map[string]any {
 			m.spend(16 * len(text))
 			return ok && pattern.(*regexp.Regexp).MatchString(text)
 		},
+		" %":        m.operator(rest),
+		" negative": m.alone(negative),
+
 		"len":    m.length,
 		"int":    m.whole,
 		"float":  m.float,
 		"string": m.text,
-		"abs":    m.abs,
+		"abs":    m.alone(absolute),
 		"ceil":   m.rounded("ceil", math.Ceil),
 		"floor":  m.rounded("floor", math.Floor),
 		"round":  m.rounded("round", math.Round),
 		"min":    m.best("min", -1),
 		"max":    m.best("max", 1),
 	}
+	for sign, do := range operators {
+		calls[" "+sign] = m.operator(do)
+	}
+	return calls
 }
 
 // textCalls are those of texts. The library has the types of what they get, and checks them where
@@ -163,69 +156,6 @@ func kindOf(v any) string {
 		return "a list"
 	}
 	return "such a value"
-}
-
-// compare compares two texts, or two numbers as what they are, not as what one of them becomes in
-// the other's form.
-func compare(a, b any) (order int, ok bool) {
-	if x, ok := a.(string); ok {
-		y, also := b.(string)
-		return strings.Compare(x, y), also
-	}
-	switch x := a.(type) {
-	case int:
-		switch y := b.(type) {
-		case int:
-			return cmp.Compare(x, y), true
-		case huge:
-			return -1, true
-		case float64:
-			return compareFloat(x, y)
-		}
-	case huge:
-		switch y := b.(type) {
-		case int:
-			return 1, true
-		case huge:
-			return cmp.Compare(x, y), true
-		case float64:
-			switch {
-			case math.IsNaN(y):
-				return 0, false
-			case y >= 1<<64:
-				return -1, true
-			case y < 1<<63:
-				return 1, true
-			}
-			return cmp.Compare(x, huge(y)), true // which is whole
-		}
-	case float64:
-		if y, ok := b.(float64); ok {
-			return cmp.Compare(x, y), x == x && y == y
-		}
-		switch b.(type) {
-		case int, huge:
-			order, ok := compare(b, a)
-			return -order, ok
-		}
-	}
-	return 0, false
-}
-
-func compareFloat(x int, y float64) (int, bool) {
-	switch {
-	case math.IsNaN(y):
-		return 0, false
-	case y >= 1<<63:
-		return -1, true
-	case y < -1<<63:
-		return 1, true
-	}
-	whole := math.Trunc(y)
-	if order := cmp.Compare(int64(x), int64(whole)); order != 0 {
-		return order, true
-	}
-	return -cmp.Compare(y, whole), true
 }
 
 // equal compares any two values, lists and maps item by item.
@@ -294,24 +224,6 @@ func (m *meter) in(a, b any) bool {
 	return false
 }
 
-// add adds numbers, and puts texts behind one another.
-func (m *meter) add(a, b any) any {
-	switch x := a.(type) {
-	case string:
-		if y, ok := b.(string); ok {
-			m.spend(len(x) + len(y))
-			return x + y
-		}
-	case int, float64:
-		switch b.(type) {
-		case int, float64:
-			m.spend(0)
-			return runtime.Add(a, b)
-		}
-	}
-	panic(fmt.Errorf("+ has no use for %s and %s", kindOf(a), kindOf(b)))
-}
-
 // length counts the characters of a text, or the items of a list or a map.
 func (m *meter) length(v any) int {
 	if text, ok := v.(string); ok {
@@ -329,38 +241,6 @@ func (m *meter) length(v any) int {
 	return list.Len()
 }
 
-func (m *meter) whole(v any) int {
-	m.spend(0)
-	switch x := v.(type) {
-	case int:
-		return x
-	case float64:
-		if x >= math.MinInt && x < -float64(math.MinInt) {
-			return int(x)
-		}
-	case string:
-		if n, err := strconv.Atoi(x); err == nil {
-			return n
-		}
-	}
-	panic(unfit("int", v))
-}
-
-func (m *meter) float(v any) float64 {
-	m.spend(0)
-	switch x := v.(type) {
-	case int:
-		return float64(x)
-	case float64:
-		return x
-	case string:
-		if f, err := strconv.ParseFloat(x, 64); err == nil {
-			return f
-		}
-	}
-	panic(unfit("float", v))
-}
-
 // text is a text, a number, true or false as a text.
 func (m *meter) text(v any) string {
 	m.spend(0)
@@ -371,43 +251,4 @@ func (m *meter) text(v any) string {
 		return fmt.Sprint(x)
 	}
 	panic(unfit("string", v))
-}
-
-func (m *meter) abs(v any) any {
-	m.spend(0)
-	switch x := v.(type) {
-	case int:
-		return max(x, -x)
-	case float64:
-		return math.Abs(x)
-	}
-	panic(unfit("abs", v))
-}
-
-func (m *meter) rounded(name string, round func(float64) float64) func(v any) any {
-	return func(v any) any {
-		m.spend(0)
-		switch x := v.(type) {
-		case int:
-			return x
-		case float64:
-			return round(x)
-		}
-		panic(unfit(name, v))
-	}
-}
-
-// best is the less or the greater one of two, by the sign.
-func (m *meter) best(name string, sign int) func(a, b any) any {
-	return func(a, b any) any {
-		m.spend(0)
-		order, ok := compare(a, b)
-		switch {
-		case !ok:
-			panic(fmt.Errorf("%s has no use for %s and %s", name, kindOf(a), kindOf(b)))
-		case order*sign < 0:
-			return b
-		}
-		return a
-	}
 }

@@ -52,6 +52,7 @@ var long = strings.Repeat("x", 1000)
 
 var record = `{"level":"INFO","msg":"été","n":5,"m":2.5,"big":18446744073709551615,"limit":4,"ok":true,"none":null,
 	"user":{"id":7,"name":"Ada"},"same":{"id":7},"items":[{"price":3,"name":"x"},{"price":8}],"tags":["a","b"],"path":"/api/v1/x",
+	"top":9223372036854775807,"bottom":-9223372036854775808,"four":4.0,
 	"long":"` + long + `","a.b":"dotted","tag":"field","bytes":"1024"}`
 
 // TestMeaning: what expressions say of a record.
@@ -82,6 +83,16 @@ func TestMeaning(t *testing.T) {
 		`lower(level) contains "nf"`, `lower(level) not in ["x"]`,
 		`!(n > 9) and not (len(tags) > 2)`, `(n > limit) and (len(msg) > 1)`, `((n)) > limit`, `n ** 2 == 25`,
 		`- n < limit`, `ok and n > limit`, `not (level == limit)`,
+		`top + 1 > top`, `2 * top > top`, `top * -2 < bottom`, `bottom - 2000 < bottom`, `bottom + -2000 < bottom`,
+		`abs(bottom) > top`, `-bottom > top`, `-1 * bottom > top`, `bottom * -1 > top`,
+		`bottom - 1 < 0 and top - -1 > 0`,
+		`top + bottom == -1`, `top - 1 < top`, `bottom + 1 > bottom`, `top * -1 == bottom + 1`, `top * 0 == 0`,
+		`bottom % -1 == 0`, `n - 7 == -2 and n * -3 == -15`,
+		`9223372036854775807 * 2 > top`, `-9223372036854775807 - 2 < n`,
+		`float(big) > top`, `round(big) == big`, `ceil(big) == big`, `floor(big) == big`, `abs(big) == big`,
+		`big / 2 > top - 2000`, `big - 1 > top`, `big + n > top`, `2 * big > big`, `-big < bottom`, `big ** 2 > big`,
+		`big % 10 == 5`, `min(big, n) == n`, `four % 3 == 1`, `four % 2 == 0`, `m % 2 == 0.5`, `-m % 2 == -0.5`,
+		`n / 2 % 2 == 0.5`, `n % 1.5 == 0.5`, `big % 2.0 == 0`, `60 * 60 * 24 / 2 - n == 43195`, `2 ** 3 ^ 1 == 8`,
 	} {
 		s, err := sifter(yes)
 		if err != nil {
@@ -115,13 +126,17 @@ func TestFails(t *testing.T) {
 		strings.Repeat("1,", 9000), strings.Repeat("1,", 10_000))
 	e := entry(t, long)
 	for condition, want := range map[string]string{
-		`len(missing) > 3`:                       "len has no use for nil",
-		`lower(n) == "x"`:                        "lower has no use for a number",
-		`secret * 2 > n`:                         "invalid operation: string * int",
-		`secret + n == 3`:                        "+ has no use for a text and a number",
-		`int(secret) > 3`:                        "int has no use for a text",
-		`missing.x[0] == n`:                      "cannot fetch 0 from <nil>",
-		`n % 0 == n`:                             "integer divide by zero",
+		`len(missing) > 3`:  "len has no use for nil",
+		`lower(n) == "x"`:   "lower has no use for a number",
+		`secret * 2 > n`:    "* has no use for a text and a number",
+		`secret + n == 3`:   "+ has no use for a text and a number",
+		`int(secret) > 3`:   "int has no use for a text",
+		`missing.x[0] == n`: "cannot fetch 0 from <nil>",
+		`-secret == n`:      "- has no use for a text", `abs(secret) == n`: "abs has no use for a text",
+		`n - list == n`:                          "- has no use for a number and a list",
+		`n % missing == n`:                       "% has no use for a number and nil",
+		`n % 0.0 == n`:                           "% has no use for 0 as the divisor",
+		`n % 0 == n`:                             "% has no use for 0 as the divisor",
 		`list[9999999] == n`:                     "index out of range: 9999999 (array length is 9001)",
 		`len(much) > n`:                          "more than 10,000 values",
 		`any(list, any(list, any(list, # > 5)))`: "it would take too long",
@@ -178,7 +193,7 @@ func TestRefused(t *testing.T) {
 		`{"a": x}.a == y`: 0, `b"x" == y + ""`: 0, `count(x) > 3`: 0, `x matches "(" and y`: 10, "len(x)\u00a0> 3": 6,
 		`timezone(x) == y`: 0, strings.Repeat("a+", 3000) + "1>2": maxText,
 		"(" + strings.Repeat("a + ", 900) + "1) > 2": -1, `toJSON(x) == y`: 0, `keys(x)[0] == y`: 0,
-		`x |  lower() == y + now()`: 20, `any(x, {# > 1; # > 2})`: -1, `lower(x) == 5`: 9,
+		`x |  lower() == y + now()`: 20, `any(x, {# > 1; # > 2})`: -1, `lower(x) == 5`: 9, `1 + x % "a" > 2`: 8,
 	} {
 		_, err := Compile(text)
 		f := (*step.Fault)(nil)

@@ -46,8 +46,16 @@ func (g *guard) walk(node *ast.Node) {
 	case *ast.UnaryNode:
 		if x.Operator == "not" || x.Operator == "!" {
 			g.truth(&x.Node)
+			return
+		}
+		g.walk(&x.Node)
+		if x.Operator != "-" {
+			return
+		}
+		if v := constant(x.Node); v != nil {
+			ast.Patch(node, constantNode(negative(v)))
 		} else {
-			g.walk(&x.Node)
+			g.call(node, " negative", x.Node)
 		}
 	case *ast.BinaryNode:
 		g.binary(node, x)
@@ -59,10 +67,15 @@ func (g *guard) walk(node *ast.Node) {
 	case *ast.SliceNode:
 		g.all(&x.Node, &x.From, &x.To)
 	case *ast.CallNode:
-		if name := x.Callee.(*ast.IdentifierNode); g.typed[name.Value] != nil {
+		name := x.Callee.(*ast.IdentifierNode)
+		if g.typed[name.Value] != nil {
 			x.Callee = g.callee(name.Value, name)
 		}
 		for i := range x.Arguments {
+			kind := x.Arguments[i].Type().Kind()
+			if name.Value == " %" && (kind == reflect.String || kind == reflect.Bool) {
+				g.refuse(x.Arguments[i], "%% is of numbers")
+			}
 			g.walk(&x.Arguments[i])
 		}
 	case *ast.BuiltinNode:
@@ -104,6 +117,12 @@ func (g *guard) binary(node *ast.Node, x *ast.BinaryNode) {
 	}
 	g.all(&x.Left, &x.Right)
 	switch x.Operator {
+	case "-", "*", "/", "**", "^":
+		if a, b := constant(x.Left), constant(x.Right); a != nil && b != nil {
+			ast.Patch(node, constantNode(operators[x.Operator](a, b)))
+			return
+		}
+		g.call(node, " "+x.Operator, x.Left, x.Right)
 	case "==", "<", "<=", ">", ">=", "in", "contains", "startsWith", "endsWith", "+":
 		g.call(node, " "+x.Operator, x.Left, x.Right)
 	case "!=":
@@ -112,6 +131,24 @@ func (g *guard) binary(node *ast.Node, x *ast.BinaryNode) {
 		not.SetLocation((*node).Location())
 		*node = not
 	}
+}
+
+// constant is the number that a node is; nil: it is none.
+func constant(node ast.Node) any {
+	switch x := node.(type) {
+	case *ast.IntegerNode:
+		return x.Value
+	case *ast.FloatNode:
+		return x.Value
+	}
+	return nil
+}
+
+func constantNode(v any) ast.Node {
+	if i, ok := v.(int); ok {
+		return &ast.IntegerNode{Value: i}
+	}
+	return &ast.FloatNode{Value: v.(float64)}
 }
 
 // A counter counts nodes.

@@ -59,6 +59,9 @@ func (n *names) walk(node *ast.Node) {
 		n.walk(&x.Node)
 	case *ast.BinaryNode:
 		n.binary(x)
+		if x.Operator == "%" { // of which the library takes no floats
+			n.call(node, " %", x.Left, x.Right)
+		}
 	case *ast.ChainNode:
 		n.walk(&x.Node)
 	case *ast.MemberNode:
@@ -97,6 +100,13 @@ func (n *names) walk(node *ast.Node) {
 	default:
 		n.refuse(*node, "this is not taken here")
 	}
+}
+
+// call replaces a node by a call of what has no name that can be written.
+func (n *names) call(node *ast.Node, name string, arguments ...ast.Node) {
+	callee := &ast.IdentifierNode{Value: name}
+	callee.SetLocation((*node).Location())
+	ast.Patch(node, &ast.CallNode{Callee: callee, Arguments: arguments})
 }
 
 // functions are the names of all that can be called.
