@@ -13,6 +13,8 @@ import (
 
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/conf"
+
+	"github.com/spillwaylog/spillway/msgpack"
 )
 
 // A meter is what one evaluation may still cost.
@@ -241,14 +243,21 @@ func (m *meter) length(v any) int {
 	return list.Len()
 }
 
-// text is a text, a number, true or false as a text.
+// text is a text, a number, true or false as a text: as JSON has it, and so templates.
 func (m *meter) text(v any) string {
 	m.spend(0)
 	switch x := v.(type) {
 	case string:
 		return x
-	case int, float64, huge, bool:
+	case int, huge, bool:
 		return fmt.Sprint(x)
+	case float64:
+		var room [9]byte
+		out, _, err := msgpack.AppendJSON(nil, msgpack.AppendFloat64(room[:0], x), nil)
+		if err != nil {
+			panic(err)
+		}
+		return string(out)
 	}
 	panic(unfit("string", v))
 }

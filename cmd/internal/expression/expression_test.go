@@ -92,7 +92,10 @@ func TestMeaning(t *testing.T) {
 		`float(big) > top`, `round(big) == big`, `ceil(big) == big`, `floor(big) == big`, `abs(big) == big`,
 		`big / 2 > top - 2000`, `big - 1 > top`, `big + n > top`, `2 * big > big`, `-big < bottom`, `big ** 2 > big`,
 		`big % 10 == 5`, `min(big, n) == n`, `four % 3 == 1`, `four % 2 == 0`, `m % 2 == 0.5`, `-m % 2 == -0.5`,
-		`n / 2 % 2 == 0.5`, `n % 1.5 == 0.5`, `big % 2.0 == 0`, `60 * 60 * 24 / 2 - n == 43195`, `2 ** 3 ^ 1 == 8`,
+		`n / 2 % 2 == 0.5`, `n % 1.5 == 0.5`, `big % 2.0 == 0`,
+		`string(1500000.0) == "1500000"`, `string(m) == "2.5"`, `string(-1e21) == "-1e+21"`, `string(four) == "4"`,
+		`string(big) == "18446744073709551615"`, `string(n / 50000000) == "1e-7"`,
+		`60 * 60 * 24 / 2 - n == 43195`, `2 ** 3 ^ 1 == 8`,
 	} {
 		s, err := sifter(yes)
 		if err != nil {
