@@ -80,6 +80,13 @@ func (m *meter) calls() map[string]any {
 		" %":        m.operator(rest),
 		" negative": m.alone(negative),
 
+		callPart:      m.part,
+		callPartOfAny: m.partOfAny,
+		callSlice:     m.slice,
+		callBounds:    boundsOf,
+		callList:      m.list,
+		callBound:     func(v any) int { return index("..", v) },
+
 		"len":    m.length,
 		"int":    m.whole,
 		"float":  m.float,
@@ -134,7 +141,8 @@ func (m *meter) textCalls() conf.FunctionsTable {
 	})
 	add("indexOf", (func(string, string) int)(nil), func(texts ...string) any {
 		m.spend(len(texts[0]))
-		return strings.Index(texts[0], texts[1])
+		at := strings.Index(texts[0], texts[1])
+		return min(at, utf8.RuneCountInString(texts[0][:max(at, 0)]))
 	})
 	return table
 }

@@ -167,7 +167,9 @@ func said(message string) string {
 	if token := unexpected.FindStringSubmatch(message); token != nil {
 		return token[1] + " is not understood here"
 	}
-	for _, begin := range []string{"invalid operation", "expected ", "cannot use "} {
+	for _, begin := range []string{
+		"invalid operation", "expected ", "cannot use ", "builtin ", "predicate ", "non-bool ",
+	} {
 		if strings.HasPrefix(message, begin) {
 			return strings.TrimSpace(inWords.Replace(message))
 		}
@@ -178,7 +180,9 @@ func said(message string) string {
 var unexpected = regexp.MustCompile(`^unexpected token \w+\("(.*)"\)$`)
 
 var inWords = strings.NewReplacer(
-	"(mismatched types ", "(between ", "unknown", "a field", "[]interface {}", "a list", "[]string", "a list", "[]int",
-	"a list",
+	"(mismatched types ", "(between ", "builtin ", "", "takes only array", "takes a list",
+	"predicate should return boolean", "what is asked of an item is true or false",
+	"non-bool expression (type ", "", ") used as condition", " is no condition",
+	"unknown", "a field", "[]interface {}", "a list", "[]string", "a list", "[]int", "a list",
 	"float64", "a number", "int", "a number", "string", "a text", "bool", "true or false",
 )

@@ -9,11 +9,17 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// What a tree calls that is not written in the text: operators as conditions have them, and what a
-// turn of a loop costs. No name that is written begins with a blank.
+// What a tree calls that is not written in the text: operators as conditions have them, parts of
+// values, and what a turn of a loop costs. No name that is written begins with a blank.
 const (
-	callTruth = " truth"
-	callValue = " value"
+	callTruth     = " truth"
+	callValue     = " value"
+	callPart      = " []"
+	callPartOfAny = " ?[]"
+	callSlice     = " [:]"
+	callBounds    = " :"
+	callList      = " list"
+	callBound     = " .."
 )
 
 // A guard puts these calls into a tree whose types are known.
@@ -59,27 +65,21 @@ func (g *guard) walk(node *ast.Node) {
 		}
 	case *ast.BinaryNode:
 		g.binary(node, x)
-	case *ast.ChainNode:
-		g.walk(&x.Node)
-	case *ast.MemberNode:
-		g.walk(&x.Node)
-		g.walk(&x.Property)
-	case *ast.SliceNode:
-		g.all(&x.Node, &x.From, &x.To)
 	case *ast.CallNode:
 		name := x.Callee.(*ast.IdentifierNode)
 		if g.typed[name.Value] != nil {
 			x.Callee = g.callee(name.Value, name)
 		}
 		for i := range x.Arguments {
-			kind := x.Arguments[i].Type().Kind()
-			if name.Value == " %" && (kind == reflect.String || kind == reflect.Bool) {
-				g.refuse(x.Arguments[i], "%% is of numbers")
-			}
+			g.fits(name.Value, i, x.Arguments[i])
 			g.walk(&x.Arguments[i])
 		}
 	case *ast.BuiltinNode:
-		g.walk(&x.Arguments[0])
+		list := &x.Arguments[0]
+		known := (*list).Type().Kind() != reflect.Interface
+		if g.walk(list); !known {
+			g.call(list, callList, *list, &ast.StringNode{Value: x.Name})
+		}
 		body := &x.Arguments[1].(*ast.PredicateNode).Node
 		turn := callTruth
 		if x.Name == "map" {
@@ -117,6 +117,12 @@ func (g *guard) binary(node *ast.Node, x *ast.BinaryNode) {
 	}
 	g.all(&x.Left, &x.Right)
 	switch x.Operator {
+	case "..":
+		for _, bound := range []*ast.Node{&x.Left, &x.Right} {
+			if constant(*bound) == nil {
+				g.call(bound, callBound, *bound)
+			}
+		}
 	case "-", "*", "/", "**", "^":
 		if a, b := constant(x.Left), constant(x.Right); a != nil && b != nil {
 			ast.Patch(node, constantNode(operators[x.Operator](a, b)))
@@ -130,6 +136,26 @@ func (g *guard) binary(node *ast.Node, x *ast.BinaryNode) {
 		not := &ast.UnaryNode{Operator: "not", Node: *node}
 		not.SetLocation((*node).Location())
 		*node = not
+	}
+}
+
+// fits refuses what an operator that the library does not check has no use for.
+func (g *guard) fits(name string, i int, operand ast.Node) {
+	kind := operand.Type().Kind()
+	number := kind == reflect.Int || kind == reflect.Float64
+	switch name {
+	case " %":
+		if kind == reflect.String || kind == reflect.Bool {
+			g.refuse(operand, "%% is of numbers")
+		}
+	case callPart, callPartOfAny, callSlice:
+		if i == 0 && (number || kind == reflect.Bool) {
+			g.refuse(operand, "this has no parts")
+		}
+	case callBounds:
+		if kind != reflect.Interface && !number {
+			g.refuse(operand, "a number is missing here")
+		}
 	}
 }
 

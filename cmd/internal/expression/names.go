@@ -3,8 +3,10 @@
 package expression
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,11 +66,21 @@ func (n *names) walk(node *ast.Node) {
 		}
 	case *ast.ChainNode:
 		n.walk(&x.Node)
+		*node = x.Node
 	case *ast.MemberNode:
-		n.walk(&x.Node)
-		n.walk(&x.Property)
+		name := callPart
+		if x.Optional {
+			name = callPartOfAny
+		}
+		n.all(&x.Node, &x.Property)
+		n.call(node, name, x.Node, x.Property)
 	case *ast.SliceNode:
 		n.all(&x.Node, &x.From, &x.To)
+		var between ast.Node = &ast.NilNode{}
+		between.SetLocation(x.Location())
+		n.call(&between, callBounds, cmp.Or[ast.Node](x.From, &ast.IntegerNode{}),
+			cmp.Or[ast.Node](x.To, &ast.IntegerNode{Value: math.MaxInt}))
+		n.call(node, callSlice, x.Node, between)
 	case *ast.CallNode:
 		name, ok := x.Callee.(*ast.IdentifierNode)
 		if !ok {
