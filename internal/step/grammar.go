@@ -320,9 +320,9 @@ func (p *parser) constant() (k constant) {
 	case token == "true" || token == "false":
 		k = constant{kind: isTruth, truth: token == "true"}
 	case token[0] == '"' || token[0] == '\'':
-		text, err := unquote(token)
+		text, err := Unquote(token)
 		if err != nil {
-			p.refuse("%s: a backslash begins an escape that is none; \\\\ is a backslash", token)
+			p.refuse("%v", err)
 		}
 		k = constant{kind: isText, text: text}
 	case token[0] >= '0' && token[0] <= '9' || token[0] == '-' || token[0] == '+':
@@ -342,7 +342,15 @@ func (p *parser) constant() (k constant) {
 	return k
 }
 
-// unquote reads a text in double quotes, or in single ones.
+// Unquote reads a text in double quotes, or in single ones.
+func Unquote(token string) (string, error) {
+	text, err := unquote(token)
+	if err != nil {
+		return "", fmt.Errorf("%s: a backslash begins an escape that is none; \\\\ is a backslash", token)
+	}
+	return text, nil
+}
+
 func unquote(token string) (string, error) {
 	if token[0] == '"' {
 		return strconv.Unquote(token)

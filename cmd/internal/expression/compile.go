@@ -42,7 +42,7 @@ func Compile(text string) (e *step.Expression, err error) {
 			}
 		}
 	}()
-	plain(text)
+	readable := plain(text)
 	m := &meter{}
 	c := conf.CreateNew()
 	c.MaxNodes, c.Expect, c.ExpectAny = maxNodes, reflect.Bool, true
@@ -51,11 +51,12 @@ func Compile(text string) (e *step.Expression, err error) {
 	}
 	clear(c.Builtins)
 	c.Functions = m.textCalls()
-	tree, err := parser.ParseWithConfig(text, c)
+	tree, err := parser.ParseWithConfig(readable, c)
 	if err != nil {
 		return nil, faultOf(text, err, true)
 	}
 	n := &names{text: []rune(text), typed: m.calls(), texts: c.Functions, fields: map[string][]string{}}
+	ast.Walk(&tree.Node, quotes{n})
 	n.walk(&tree.Node)
 	if id, ok := tree.Node.(*ast.IdentifierNode); ok { // which a condition says better
 		return nil, &step.Fault{At: n.at(id), Text: "an expression is more than a field", Syntax: true}
@@ -117,8 +118,9 @@ func (m *meter) expression(program *vm.Program, n *names) *step.Expression {
 }
 
 // plain refuses texts that are something else to a condition: other blanks than its own, which are
-// part of a name there, and comments.
-func plain(text string) {
+// part of a name there, and comments. It returns the text as the library reads it, which does not
+// take \" in single quotes.
+func plain(text string) string {
 	refuse := func(at int, why string) { panic(&step.Fault{At: at, Text: why}) }
 	if len(text) > maxText {
 		refuse(maxText, "an expression has at most 4 KiB")
@@ -126,10 +128,13 @@ func plain(text string) {
 	if !utf8.ValidString(text) {
 		refuse(0, "this is no UTF-8")
 	}
-	quote, escaped := rune(0), false
+	readable, quote, escaped := []byte(text), rune(0), false
 	for at, r := range text {
 		switch {
 		case quote != 0:
+			if r == '"' && quote == '\'' && escaped {
+				readable[at] = 'a' // another escape; names reads the text itself
+			}
 			if r == quote && !escaped {
 				quote = 0
 			}
@@ -142,6 +147,7 @@ func plain(text string) {
 			refuse(at, "a comment is not taken here")
 		}
 	}
+	return string(readable)
 }
 
 // faultOf is an error of the library's.

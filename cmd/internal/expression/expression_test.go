@@ -106,6 +106,9 @@ func TestMeaning(t *testing.T) {
 		`find(items, #.price > 99)?.names?.[0] == nil`, `find(items, #.price > 5)?.price == 8`, `missing?.[0] == nil`,
 		`all(filter(mixed, #.price == nil), # != 8)`, `any([true, false], #)`, `[true, n][1] == 5 and [1, 2][-1] == 2`,
 		`len(1..m) == 2`, `count(mixed[1:], true) == 4`,
+		`"\xc3\xa9t\303\251" + "" == msg`, `len("\xff") == 1 and "\xff" + "" != "ÿ"`,
+		`'\"' + "" == "\""`, `'\'' + "é" == "'é"`,
+		`"a\"" + 'b\"\\' == "a\"b\"\\"`, `user["n\x61me"] + "" == "Ada" and len("\u00e9") == 1`,
 		`60 * 60 * 24 / 2 - n == 43195`, `2 ** 3 ^ 1 == 8`,
 	} {
 		s, err := sifter(yes)
@@ -225,7 +228,7 @@ func TestRefused(t *testing.T) {
 		"(" + strings.Repeat("a + ", 900) + "1) > 2": -1, `toJSON(x) == y`: 0, `keys(x)[0] == y`: 0,
 		`x |  lower() == y + now()`: 20, `any(x, {# > 1; # > 2})`: -1, `lower(x) == 5`: 9, `1 + x % "a" > 2`: 8,
 		`1 + len(x)[0] > 2`: 4, `len(x)[0:1] == y`: 0, `x["a":] == y`: 2, `any(len(x), #)`: 4,
-		`any(x, lower(y))`: 7, `lower(x) ? y : z`: 0,
+		`any(x, lower(y))`: 7, `lower(x) ? y : z`: 0, `x + "\u{e9}" == y`: 4, `x + '\?' == y`: -1, `x + "\'" == y`: -1,
 	} {
 		_, err := Compile(text)
 		f := (*step.Fault)(nil)

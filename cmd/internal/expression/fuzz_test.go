@@ -16,6 +16,7 @@ func FuzzSame(f *testing.F) {
 	for _, s := range []string{
 		`level == "DEBUG"`, `a.b in [1, 'x', nil] and not (c contains "d" or tag matches "^x")`,
 		`m > 1e-3 and n < 1E-3`, `n != -1.5e3 || !d && e <= 18446744073709551615`,
+		`raw == "\xff" or raw == "\303\277"`, `raw in ['\"', '\xff', "ÿ"]`, `raw == "\u00ff"`, `raw == "\'"`,
 		`a not in ["\x00", "\u00e9", "\101", '\"', "\a"]`, "`a b` == 1 and `a` == nil", `a-b == 1`, `a/b == 1`,
 		`not a == nil`, `len == 5 or max == 2`, `tag.x == 1`,
 		`null == nil`, `a == null`, `big == 18446744073709551615`, `big > 9223372036854775807.5`, `n == 5.0`,
@@ -26,6 +27,7 @@ func FuzzSame(f *testing.F) {
 		f.Add(s, []byte(entry(f, record)[len(head):]))
 	}
 	f.Add(`big < 18446744073709551616.0`, []byte("\x83\xa3big\xcf\xff\xff\xff\xff\xff\xff\xff\xff\xa1a\xca\x7f\xc0\x00\x00\xa1n\xd3\x80\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add(`raw == "\xff"`, []byte("\x81\xa3raw\xa1\xff"))
 	f.Fuzz(func(t *testing.T, text string, record []byte) {
 		own, err := step.Read([]step.Route{{Match: "**", Do: []step.Step{{Keep: text}}, To: []string{"x"}}},
 			[]string{"x"}, 1<<20, nil)

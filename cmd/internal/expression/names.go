@@ -33,6 +33,27 @@ func (n *names) refuse(node ast.Node, format string, args ...any) {
 	panic(&step.Fault{At: n.at(node), Text: fmt.Sprintf(format, args...)})
 }
 
+// quotes reads the texts in a tree anew, as conditions do: to the library \xff is a character, to
+// them a byte.
+type quotes struct{ *names }
+
+// Visit reads a text in quotes.
+func (q quotes) Visit(node *ast.Node) {
+	text, ok := (*node).(*ast.StringNode)
+	if !ok {
+		return
+	}
+	at := text.Location()
+	token := string(q.text[at.From:at.To])
+	if token[0] != '"' && token[0] != '\'' { // a name behind a dot, or one in backquotes
+		return
+	}
+	var err error
+	if text.Value, err = step.Unquote(token); err != nil {
+		q.refuse(text, "%v", err)
+	}
+}
+
 // predicates are the loops that there are.
 var predicates = []string{"all", "any", "count", "filter", "find", "map", "none", "one"}
 
