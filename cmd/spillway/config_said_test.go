@@ -22,7 +22,7 @@ var unsaid = map[string][]string{
 		"the tag would have %d bytes; it may have %d", "the tag has no such part",
 		"lookup: %s: %w; what was read before stays in force",
 		"%s has no use for %s", "%s has no use for %s and %s", "[] has no use for a map and %s",
-		"[] has no use for %s and a number", "index %d of %d is out of range",
+		"[] has no use for %s and a number", "index %d of %d is out of range", ".. has no use for %d",
 	},
 	"a program says it that uses package spillway or collector; files are read by types, or with expressions": {
 		"Options.TLS and Login belong to Forward servers", "parameter \"tls\": %q is not dial",

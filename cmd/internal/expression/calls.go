@@ -85,7 +85,7 @@ func (m *meter) calls() map[string]any {
 		callSlice:     m.slice,
 		callBounds:    boundsOf,
 		callList:      m.list,
-		callBound:     func(v any) int { return index("..", v) },
+		callBound:     bound,
 
 		"len":    m.length,
 		"int":    m.whole,

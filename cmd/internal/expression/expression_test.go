@@ -5,7 +5,9 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -51,9 +53,11 @@ func holds(t testing.TB, s *step.Sifter, entry []byte) (bool, string) {
 
 var long = strings.Repeat("x", 1000)
 
+var top = strconv.Itoa(math.MaxInt)
+
 var record = `{"level":"INFO","msg":"été","n":5,"m":2.5,"big":18446744073709551615,"limit":4,"ok":true,"none":null,
 	"user":{"id":7,"name":"Ada"},"same":{"id":7},"items":[{"price":3,"name":"x"},{"price":8}],"tags":["a","b"],"path":"/api/v1/x",
-	"mixed":[null,"x",3,[1],{"price":8}],"top":9223372036854775807,"bottom":-9223372036854775808,"four":4.0,
+	"mixed":[null,"x",3,[1],{"price":8}],"top":` + top + `,"bottom":` + strconv.Itoa(math.MinInt) + `,"four":4.0,
 	"long":"` + long + `","a.b":"dotted","tag":"field","bytes":"1024"}`
 
 // TestMeaning: what expressions say of a record.
@@ -89,7 +93,7 @@ func TestMeaning(t *testing.T) {
 		`bottom - 1 < 0 and top - -1 > 0`,
 		`top + bottom == -1`, `top - 1 < top`, `bottom + 1 > bottom`, `top * -1 == bottom + 1`, `top * 0 == 0`,
 		`bottom % -1 == 0`, `n - 7 == -2 and n * -3 == -15`,
-		`9223372036854775807 * 2 > top`, `-9223372036854775807 - 2 < n`,
+		top + ` * 2 > top`, `-` + top + ` - 2 < n`,
 		`float(big) > top`, `round(big) == big`, `ceil(big) == big`, `floor(big) == big`, `abs(big) == big`,
 		`big / 2 > top - 2000`, `big - 1 > top`, `big + n > top`, `2 * big > big`, `-big < bottom`, `big ** 2 > big`,
 		`big % 10 == 5`, `min(big, n) == n`, `four % 3 == 1`, `four % 2 == 0`, `m % 2 == 0.5`, `-m % 2 == -0.5`,
@@ -105,7 +109,7 @@ func TestMeaning(t *testing.T) {
 		`map(tags, #.x) == [nil, nil]`, `split(path, "/").x == nil`, `user["x"].y == nil`, `user[missing] == nil`,
 		`find(items, #.price > 99)?.names?.[0] == nil`, `find(items, #.price > 5)?.price == 8`, `missing?.[0] == nil`,
 		`all(filter(mixed, #.price == nil), # != 8)`, `any([true, false], #)`, `[true, n][1] == 5 and [1, 2][-1] == 2`,
-		`len(1..m) == 2`, `count(mixed[1:], true) == 4`,
+		`len(1..m) == 2`, `len(max(n, 1e8)..max(n, 1e8) + 1) == 2`, `count(mixed[1:], true) == 4`,
 		`"\xc3\xa9t\303\251" + "" == msg`, `len("\xff") == 1 and "\xff" + "" != "ÿ"`,
 		`'\"' + "" == "\""`, `'\'' + "é" == "'é"`,
 		`"a\"" + 'b\"\\' == "a\"b\"\\"`, `user["n\x61me"] + "" == "Ada" and len("\u00e9") == 1`,
@@ -161,6 +165,8 @@ func TestFails(t *testing.T) {
 		`list[-9002] == n`:           "index -9002 of 9001 is out of range",
 		`list[secret[0:n]] + 1 == n`: "+ has no use for nil and a number",
 		`secret[missing:] == n`:      "[:] has no use for nil", `1 in missing..n`: ".. has no use for nil",
+		`n in 0..` + top:       ".. has no use for " + top,
+		`n in -` + top + `..n`: ".. has no use for -" + top, `n in 1..max(n, 1e99)`: "memory budget",
 		`filter(list, # > 5)[0] == n`:   "index 0 of 0 is out of range",
 		`list[missing] == n`:            "[] has no use for nil",
 		`any(list, secret[0] == "x")`:   "it would take too long",

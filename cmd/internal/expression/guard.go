@@ -119,7 +119,7 @@ func (g *guard) binary(node *ast.Node, x *ast.BinaryNode) {
 	switch x.Operator {
 	case "..":
 		for _, bound := range []*ast.Node{&x.Left, &x.Right} {
-			if constant(*bound) == nil {
+			if i, ok := constant(*bound).(int); !ok || i > far || i < -far {
 				g.call(bound, callBound, *bound)
 			}
 		}

@@ -47,6 +47,9 @@ func (m *meter) partOfAny(v, key any) any {
 	return m.part(v, key)
 }
 
+// far is further than any index, and from its negative to itself an int can count.
+const far = math.MaxInt/4 + 1
+
 // index is a number that counts items or characters.
 func index(name string, v any) int {
 	switch x := v.(type) {
@@ -56,7 +59,7 @@ func index(name string, v any) int {
 		return math.MaxInt
 	case float64:
 		if x == x {
-			return int(max(math.MinInt32, min(x, math.MaxInt32)))
+			return int(max(-far, min(x, far)))
 		}
 	}
 	panic(unfit(name, v))
@@ -130,4 +133,13 @@ func (m *meter) list(v, name any) any {
 		panic(unfit(name.(string), v))
 	}
 	return v
+}
+
+// bound is one of a list of all numbers between two.
+func bound(v any) int {
+	i := index("..", v)
+	if i > far || i < -far {
+		panic(fmt.Errorf(".. has no use for %d", i))
+	}
+	return i
 }
