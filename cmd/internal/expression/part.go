@@ -27,7 +27,10 @@ func (m *meter) part(v, key any) any {
 		return items[within(at, len(items))]
 	}
 	if text, ok := v.(string); ok {
-		m.spend(len(text))
+		m.spend(reach(text, at))
+		if begin := offset(text, at); at >= 0 && begin < len(text) { // the usual case: no need to count all
+			return text[begin : begin+offset(text[begin:], 1)]
+		}
 		n := utf8.RuneCountInString(text)
 		at = within(at, n)
 		return characters(text, n, at, at+1)
@@ -97,7 +100,12 @@ func (m *meter) slice(v, between any) any {
 		return max(0, min(from, to)), to
 	}
 	if text, ok := v.(string); ok {
-		m.spend(len(text))
+		if b.from >= 0 && b.to >= 0 { // what is behind is not looked at
+			m.spend(reach(text, b.to))
+			text = text[:offset(text, b.to)]
+		} else {
+			m.spend(len(text))
+		}
 		n := utf8.RuneCountInString(text)
 		from, to := limits(n)
 		return characters(text, n, from, to)
@@ -118,9 +126,21 @@ func characters(text string, n, from, to int) string {
 	return text[begin : begin+offset(text[begin:], to-from)]
 }
 
-// offset is how many bytes the first n characters of a text have.
+// reach is how many bytes of a text are looked at for so many characters, at most.
+func reach(text string, n int) int {
+	if n < 0 || n > len(text)/utf8.UTFMax {
+		return len(text)
+	}
+	return n * utf8.UTFMax
+}
+
+// offset is how many bytes the first n characters of a text have; 0 for what counts from the end.
 func offset(text string, n int) (at int) {
-	for range n {
+	if n >= len(text) {
+		return len(text)
+	}
+	for at < len(text) && n > 0 {
+		n--
 		_, size := utf8.DecodeRuneInString(text[at:])
 		at += size
 	}
