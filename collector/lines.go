@@ -94,6 +94,7 @@ func planLines(u *urls.URL) (*lineInput, error) {
 	l.options.TimeFormat = p.String("time_format", "")
 	l.options.Tag = p.String("tag_key", "")
 	l.peerKey = p.String("address_key", "")
+	l.options.Drop = l.peerKey // a sender's own would stand beside ours, and before it
 	longest := p.Size("max_line", maxLine)
 	l.maxLine = int(min(longest, lineHighest))
 	if err := p.Err(); err != nil {
@@ -109,6 +110,8 @@ func planLines(u *urls.URL) (*lineInput, error) {
 		return nil, u.Errorf("max_line= is from 16 bytes to %d MiB", lineHighest>>20)
 	case l.format == lines.FormatVerbatim && (u.Has("time_key") || u.Has("time_format") || u.Has("tag_key")):
 		return nil, u.Errorf("text has no keys; time_key=, time_format= and tag_key= go with parse=json or parse=logfmt")
+	case l.peerKey == "message" || l.peerKey == "truncated":
+		return nil, u.Errorf("address_key=%s is a key of lines that are text; name another one", l.peerKey)
 	case l.network == "" && l.peerKey != "":
 		return nil, u.Errorf("standard input has no address, and address_key= names where one would stand")
 	}

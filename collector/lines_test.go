@@ -97,6 +97,28 @@ func TestLineStream(t *testing.T) {
 				`lines {"a":1,"from":"192.0.2.1"}`, `lines {` + manyMembers(15) + `,"from":"192.0.2.1"}`,
 			},
 		},
+		"forged peer": {
+			"lines://h:1?parse=json&address_key=from",
+			`{"from":"10.9.9.9","m":1,"fr\u006fm":{"a":1},"in":{"from":2}}` + "\n" + `{"from":[]}` + "\n" +
+				`{` + manyMembers(15) + `,"from":null}` + "\n" + `{"from":1,` + "\n",
+			[]string{
+				`lines {"m":1,"in":{"from":2},"from":"192.0.2.1"}`, `lines {"from":"192.0.2.1"}`,
+				`lines {` + manyMembers(15) + `,"from":"192.0.2.1"}`,
+				`lines {"message":"{\"from\":1,","from":"192.0.2.1"}`,
+			},
+		},
+		"forged peer, logfmt": {
+			"lines://h:1?parse=logfmt&address_key=from", "from=10.9.9.9 m=1 from=\"a b\" from\nfrom=1\nfrom\n",
+			[]string{
+				`lines {"m":"1","from":"192.0.2.1"}`, `lines {"from":"192.0.2.1"}`,
+				`lines {"message":"from","from":"192.0.2.1"}`,
+			},
+		},
+		"forged peer, time and tag": {
+			"lines://h:1?parse=json&address_key=time&tag_key=time_&time_key=time",
+			`{"time":"2026-11-21T02:03:04Z","time":"2026-11-21T02:03:04Z"}` + "\n" + `{"time":"noon"}` + "\n",
+			[]string{`lines {"time":"192.0.2.1"}`, `lines {"time":"192.0.2.1"}`},
+		},
 	} {
 		for _, r := range []io.Reader{
 			strings.NewReader(tt.text), iotest.OneByteReader(strings.NewReader(tt.text)),
@@ -239,6 +261,8 @@ func TestLinesURL(t *testing.T) {
 		"stdin:?parse=json&time_format=Never":          "time format",
 		"stdin:?parse=json&tag_key=time":               "stands for two things",
 		"stdin:?address_key=a":                         "has no address",
+		"lines://h:1?address_key=message":              "a key of lines that are text",
+		"lines://h:1?parse=json&address_key=truncated": "a key of lines that are text",
 		"stdin:?nothing=1":                             "nothing",
 		"lines://h:1?tag=" + strings.Repeat("t", 1025): "a tag has at most",
 	} {

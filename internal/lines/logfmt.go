@@ -31,10 +31,14 @@ func (r *Reader) AppendLogfmt(dst, line []byte) ([]byte, Event) {
 		if end < 0 {
 			end = len(rest)
 		}
-		pair := len(b)
-		b = append(msgpack.AppendStringHeader(b, end), rest[:end]...)
+		pair, word := len(b), rest[:end]
+		b = append(msgpack.AppendStringHeader(b, end), word...)
 		at := len(b)
 		if rest = rest[end:]; len(rest) == 0 || rest[0] != '=' {
+			if string(word) == r.options.Drop {
+				b = b[:pair]
+				continue
+			}
 			b = msgpack.AppendBool(b, true)
 			n++
 			continue

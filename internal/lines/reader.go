@@ -21,6 +21,8 @@ type ReadOptions struct {
 	TimeFormat string // as in Options
 	Tag        string // key of the tag; empty or Omit: there is none
 
+	Drop string // key that is left out of records, all of its members; empty: there is none
+
 	Text string // key of a line that is text; default "message"
 	// How many objects and arrays may stand in each other, the record counted; default
 	// msgpack.DefaultDepth.
@@ -221,22 +223,27 @@ func mapHeader(b []byte, start, n int) []byte {
 	return slices.Replace(b, start, start+1, header...)
 }
 
-// envelope takes the time or the tag from a member, and returns whether it was that.
+// envelope takes the time or the tag from a member, and returns whether the record lacks it: since
+// it was that, or is to be dropped.
 func (r *Reader) envelope(e *Event, key, raw, value []byte) bool {
-	if r.options.Time == "" && r.options.Tag == "" {
+	if r.options.Time == "" && r.options.Tag == "" && r.options.Drop == "" {
 		return false
 	}
 	name, _, _, err := msgpack.ReadBytes(key)
-	switch {
-	case err != nil || len(name) == 0:
-	case string(name) == r.options.Time && e.Time != FindingSaid:
-		r.readTime(e, raw, value)
-		return e.Time == FindingSaid
-	case string(name) == r.options.Tag && e.Tagged != FindingSaid:
-		r.readTag(e, value)
-		return e.Tagged == FindingSaid
+	if err != nil || len(name) == 0 {
+		return false
 	}
-	return false
+	switch {
+	case string(name) == r.options.Time && e.Time != FindingSaid:
+		if r.readTime(e, raw, value); e.Time == FindingSaid {
+			return true
+		}
+	case string(name) == r.options.Tag && e.Tagged != FindingSaid:
+		if r.readTag(e, value); e.Tagged == FindingSaid {
+			return true
+		}
+	}
+	return string(name) == r.options.Drop
 }
 
 // checkDepth looks at a member's value.

@@ -178,6 +178,36 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestRecordKeys: a record has each of the keys that no address may have, and no other ones.
+func TestRecordKeys(t *testing.T) {
+	m := parse([]byte(`<13>1 2026-11-24T14:05:06Z h app 1 ID [a x="1"] text`), time.Now(), time.UTC)
+	entries := forward.ReadEntries(appendEntry(nil, &m, time.Now(), true, "", ""))
+	e, ok := entries.Next()
+	if !ok {
+		t.Fatal(entries.Err())
+	}
+	head, at, err := msgpack.ReadToken(e.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for range head.Len {
+		key, _, n, err := msgpack.ReadBytes(e.Record[at:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, string(key))
+		at += n
+		if n, err = msgpack.Skip(e.Record[at:]); err != nil {
+			t.Fatal(err)
+		}
+		at += n
+	}
+	if !slices.Equal(keys, recordKeys) {
+		t.Errorf("%q, want %q", keys, recordKeys)
+	}
+}
+
 // FuzzFrame cuts a stream into pieces in any way: the messages are the same.
 func FuzzFrame(f *testing.F) {
 	f.Add([]byte("<13>a\n12 <13>message!<13>b\n\n3 x\n99999 <1"), uint16(3))

@@ -21,7 +21,13 @@ var facilities = [24]string{
 
 var severities = [8]string{"emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"}
 
-// appendEntry appends the event of a message. peer is left out if it is empty.
+// recordKeys are those that appendEntry gives a record, but for the one of the address: it would
+// stand beside a sender's word if it were one of them.
+var recordKeys = []string{
+	"facility", "severity", "host", "app", "pid", "msgid", "data", "truncated", "message",
+}
+
+// appendEntry appends the event of a message. address is left out if it is empty.
 func appendEntry(b []byte, m *message, received time.Time, cut bool, addressKey, address string) []byte {
 	when := m.when
 	if sec := when.Unix(); when.IsZero() || sec < 0 || sec > 1<<32-1 { // an EventTime has no others

@@ -27,6 +27,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -106,6 +107,8 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 		return nil, u.Errorf("receive_buffer is at most 1 GiB")
 	case !strings.HasPrefix(s.network, "unix") && (splitErr != nil || port == ""):
 		return nil, u.Errorf("write %s://host:port", u.Scheme)
+	case slices.Contains(recordKeys, s.addressKey):
+		return nil, u.Errorf("address_key=%s is a key that a record has of its message; name another one", s.addressKey)
 	case u.Scheme == "syslog+tls" && (s.cert == "" || s.key == ""):
 		return nil, u.Errorf("cert and key name the certificate and its key")
 	}

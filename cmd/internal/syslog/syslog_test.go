@@ -170,6 +170,8 @@ func TestURLs(t *testing.T) {
 		{"syslog+tcp://h:1?max_message=1", "max_message"},
 		{"syslog+udp://h:1?max_connections=1", "unknown parameter"},
 		{"syslog+udp://h:1?receive_buffer=2GiB", "receive_buffer"},
+		{"syslog+tcp://h:1?address_key=host", "address_key=host is a key"},
+		{"syslog+udp://h:1?address_key=message", "address_key=message is a key"},
 		{"syslog+unix://log.sock", "syslog+unix:///path"},
 	} {
 		_, err := plan(tt.url)
