@@ -5,6 +5,7 @@ package lines
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spillwaylog/spillway/msgpack"
@@ -84,14 +85,21 @@ func logfmtValue(b []byte) (value, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// unquoted undoes the escapes that it knows, and leaves the others as they are.
+// unquoted undoes the escapes that it knows, and leaves all else as it is: bytes that are no UTF-8,
+// too.
 func unquoted(b []byte) []byte {
 	var out []byte
 	text := string(b)
-	for len(text) > 0 {
+	for {
+		plain, escape, found := strings.Cut(text, `\`)
+		out = append(out, plain...)
+		if !found {
+			return out
+		}
+		text = text[len(plain):]
 		c, multibyte, tail, err := strconv.UnquoteChar(text, '"')
 		if err != nil {
-			out, text = append(out, text[0]), text[1:]
+			out, text = append(out, '\\'), escape
 			continue
 		}
 		if c < utf8.RuneSelf || !multibyte {
@@ -101,5 +109,4 @@ func unquoted(b []byte) []byte {
 		}
 		text = tail
 	}
-	return out
 }

@@ -31,6 +31,18 @@ func TestLogfmt(t *testing.T) {
 			t.Errorf("%q: %s, %v, want %s", tt.line, got, err, tt.want)
 		}
 	}
+	// Bytes that are no UTF-8 stay what they are, also beside an escape.
+	for in, want := range map[string]string{
+		"a=\xff": "\xff", "a=\"\xff \"": "\xff ",
+		"a=\"\xff\\n\xfe\\\"\xc3\"": "\xff\n\xfe\"\xc3", `a="\xff\377"`: "\xff\xff",
+		"a=\"\\\xff\"": "\\\xff", "a=\"\x00\\t\u00e9\"": "\x00\té",
+	} {
+		b, _ := r.AppendLogfmt(nil, []byte(in))
+		text, _, n, err := msgpack.ReadBytes(b[3:]) // behind a map of one and its key
+		if err != nil || n != len(b)-3 || string(text) != want {
+			t.Errorf("%q: %q, %v, want %q", in, text, err, want)
+		}
+	}
 	entry, e := r.AppendEntryAs(FormatLogfmt, nil, []byte(`ts=2026-11-21T02:03:04.5Z app=web a=1`),
 		time.Unix(testSec, 0))
 	entries := forward.ReadEntries(entry)
