@@ -980,9 +980,15 @@ func FuzzRedactions(f *testing.F) {
 	} {
 		f.Add(s)
 	}
+	scheme := `(?:[Bb][Ee][Aa][Rr][Ee][Rr]|[Bb][Aa][Ss][Ii][Cc])\s+`
+	credential := expression{any: true, expr: regexp.MustCompile(
+		`(?i:authorization)["']?\s*[=:][\s"'\[]*` + scheme + `([A-Za-z0-9._~+/=-]+)|\b` +
+			scheme + `([A-Za-z0-9._~+/=-]{8,})`)}
 	run, group := regexp.MustCompile(`[0-9](?:[ -]?[0-9])*`), regexp.MustCompile(`[0-9]+`)
 	f.Add("2026-11-25 4111-1111-1111-1111 17")
 	f.Add(`access_token="a b" PWD: x bearer abcdefgh`)
+	f.Add(`Authorization: Basic dTpw, "authorization"='bearer x`)
+	f.Add(`authorization=bearer bearer abcdefgh bearer basic abcdefgh_ xbearer abcdefgh ébasic abcdefgh`)
 	f.Fuzz(func(t *testing.T, s string) {
 		var want [][2]int
 		for _, at := range run.FindAllStringIndex(s, -1) {
@@ -1005,6 +1011,10 @@ func FuzzRedactions(f *testing.F) {
 			if x.needs, x.may = nil, nil; !slices.Equal(quick, x.find([]byte(s))) {
 				t.Errorf("%q: %v finds more without a quick look", s, x.expr)
 			}
+		}
+		want = credential.find([]byte(s))
+		if got := credentials([]byte(s)); !slices.Equal(got, want) {
+			t.Errorf("%q: credentials at %v, want %v", s, got, want)
 		}
 		for name, find := range redactions {
 			for _, at := range find([]byte(s)) {

@@ -151,6 +151,11 @@ func TestKinds(t *testing.T) {
 			[]Step{{Redact: &Redact{Patterns: []string{"token"}}}},
 			`{"m":"access_token=*** DB_PASSWORD: *** x-api-key='***' password=\"***\", client_secret = \"***\" tokens=5 token_count=7 secret=\"***","j":"{\"refresh_token\":\"***\",\"pwd\":\"\"}","b":"x BEARER *** Basic\n*** basically"}`,
 		},
+		{
+			`{"m":"Authorization: Basic dTpw; proxy-AUTHORIZATION:bearer abc123","q":"authorization=Basic dTpw&x","j":"{\"Authorization\" : \"Bearer a\"} map[Authorization:[Basic dTpw]]","w":"basic usage, Basic auth; bearer of bad news; authorization: none, a basic rule","n":"authorization basic dTpw"}`,
+			[]Step{{Redact: &Redact{Patterns: []string{"token"}}}},
+			`{"m":"Authorization: Basic ***; proxy-AUTHORIZATION:bearer ***","q":"authorization=Basic ***&x","j":"{\"Authorization\" : \"Bearer ***\"} map[Authorization:[Basic ***]]","w":"basic usage, Basic auth; bearer of bad news; authorization: none, a basic rule","n":"authorization basic dTpw"}`,
+		},
 	} {
 		for _, head := range [][]byte{plainHead, metaHead} {
 			var got Sifted

@@ -29,6 +29,7 @@ var redactions = map[string]func(text []byte) [][2]int{
 	}.find,
 	"ip": addresses,
 	"token": func(text []byte) (found [][2]int) {
+		found = credentials(text)
 		for i := range tokens {
 			found = append(found, tokens[i].find(text)...)
 		}
@@ -36,13 +37,9 @@ var redactions = map[string]func(text []byte) [][2]int{
 	},
 }
 
-// tokens are what gives access: headers, signed tokens, keys of well-known services, and what
-// stands behind a word that says so.
+// tokens are what gives access: signed tokens, keys of well-known services, and what stands behind
+// a word that says so.
 var tokens = []expression{
-	{
-		expr: regexp.MustCompile(`\b(?:[Bb][Ee][Aa][Rr][Ee][Rr]|[Bb][Aa][Ss][Ii][Cc])\s+([A-Za-z0-9._~+/=-]{8,})`),
-		may:  namesScheme,
-	},
 	{expr: regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), needs: []byte("eyJ")},
 	{expr: regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`), needs: []byte("IA")},
 	{expr: regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}`), needs: []byte("gh")},
@@ -53,15 +50,60 @@ var tokens = []expression{
 	},
 }
 
-// namesScheme says whether bearer or basic may stand in a text: the expression would take much
+// minCredential is how long what stands behind "Bearer" or "Basic" is at least where nothing says
+// that they are no words.
+const minCredential = 8
+
+const blanks = " \t\r\n\f"
+
+// credentials finds what stands behind the name of a scheme of HTTP. An expression would take much
 // longer.
-func namesScheme(text []byte) bool {
-	for i := range text {
-		if text[i]|0x20 == 'b' && (begins(text[i:], "bearer") || begins(text[i:], "basic")) {
-			return true
+func credentials(text []byte) (found [][2]int) {
+	for i := 0; i < len(text); i++ {
+		if text[i]|0x20 != 'b' || i > 0 && text[i-1] < 0x80 && isLetter(text[i-1]) {
+			continue
+		}
+		from := i
+		switch {
+		case begins(text[i:], "bearer"):
+			from += len("bearer")
+		case begins(text[i:], "basic"):
+			from += len("basic")
+		default:
+			continue
+		}
+		rest := bytes.TrimLeft(text[from:], blanks)
+		if len(rest) == len(text)-from {
+			continue
+		}
+		from = len(text) - len(rest)
+		to := from
+		for to < len(text) && (text[to] < 0x80 && isLetter(text[to]) || strings.IndexByte(".~+/=-", text[to]) >= 0) {
+			to++
+		}
+		if to-from >= minCredential || to > from && inHeader(text[:i]) {
+			found = append(found, [2]int{from, to})
+			i = to - 1
 		}
 	}
-	return false
+	return found
+}
+
+// inHeader says whether a text ends with the name of the header of credentials and what stands
+// between that and its value, in JSON and lists, too.
+func inHeader(text []byte) bool {
+	const name = "authorization"
+	text = bytes.TrimRight(text, blanks+"\"'[")
+	n := len(text) - 1
+	if n < 0 || text[n] != ':' && text[n] != '=' {
+		return false
+	}
+	text = bytes.TrimRight(text[:n], blanks)
+	if n = len(text) - 1; n >= 0 && (text[n] == '"' || text[n] == '\'') {
+		text = text[:n]
+	}
+	n = len(text) - len(name)
+	return n >= 0 && begins(text[n:], name)
 }
 
 // begins says whether a text begins with a word, in capitals or not.
@@ -76,7 +118,7 @@ func namesSecret(text []byte) bool {
 		if c != '=' && c != ':' {
 			continue
 		}
-		word := bytes.TrimRight(text[:i], " \t\r\n\f")
+		word := bytes.TrimRight(text[:i], blanks)
 		if n := len(word); n > 0 && (word[n-1] == '"' || word[n-1] == '\'') {
 			word = word[:n-1]
 		}
