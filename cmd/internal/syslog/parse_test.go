@@ -136,6 +136,44 @@ func TestParse(t *testing.T) {
 			"<13>Jun  1 00:00:01 h a: x", "2026-05-31T23:00:01Z",
 			`{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`,
 		},
+		{
+			"<13>Feb 29 12:00:00 h a: x", "2028-02-29T11:00:00Z", // of a year that has it
+			`{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`,
+		},
+		// Four digits behind the time are a year only near to now.
+		{
+			"<13>Nov 24 14:05:06 1001 app[1]: x", "2026-11-24T13:05:06Z",
+			`{"facility":"user","severity":"notice","host":"1001","app":"app","pid":"1","message":"x"}`,
+		},
+		{
+			"<13>Nov 24 14:05:06 2023 app[1]: x", "2026-11-24T13:05:06Z",
+			`{"facility":"user","severity":"notice","host":"2023","app":"app","pid":"1","message":"x"}`,
+		},
+		{
+			"<13>Nov 24 14:05:06 2024 ap1 app[1]: x", "2024-11-24T13:05:06Z",
+			`{"facility":"user","severity":"notice","host":"ap1","app":"app","pid":"1","message":"x"}`,
+		},
+		{
+			"<13>Feb 29 14:05:06 2024 ap1 app[1]: x", "2024-02-29T13:05:06Z",
+			`{"facility":"user","severity":"notice","host":"ap1","app":"app","pid":"1","message":"x"}`,
+		},
+		// Days that are none.
+		{
+			"<13>Feb 31 14:05:06 h a: x", "",
+			`{"facility":"user","severity":"notice","message":"Feb 31 14:05:06 h a: x"}`,
+		},
+		{
+			"<13>Jun 31 14:05:06 h a: x", "",
+			`{"facility":"user","severity":"notice","message":"Jun 31 14:05:06 h a: x"}`,
+		},
+		{
+			"<13>Feb 29 2025 14:05:06 h a: x", "",
+			`{"facility":"user","severity":"notice","message":"Feb 29 2025 14:05:06 h a: x"}`,
+		},
+		{
+			"<13>2026-02-29T14:05:06Z h a: x", "",
+			`{"facility":"user","severity":"notice","message":"2026-02-29T14:05:06Z h a: x"}`,
+		},
 		// No syslog at all.
 		{"no priority", "", `{"facility":"user","severity":"notice","message":"no priority"}`},
 		{
@@ -174,6 +212,24 @@ func TestParse(t *testing.T) {
 		}
 		if got := time.Unix(e.Sec, int64(e.Nsec)); !got.Equal(want) {
 			t.Errorf("%q is of %v, want %v", tt.in, got.UTC(), want)
+		}
+	}
+}
+
+// TestLeapDay: one without a year is of the nearest year that has it.
+func TestLeapDay(t *testing.T) {
+	for now, want := range map[string]int{
+		"2023-12-01T00:00:00Z": 2024, "2024-02-28T00:00:00Z": 2024, "2024-12-31T00:00:00Z": 2024,
+		"2025-01-01T00:00:00Z": 2024, "2026-01-01T00:00:00Z": 2024, "2027-02-28T00:00:00Z": 2028,
+		"2099-01-01T00:00:00Z": 2096, "2101-01-01T00:00:00Z": 2104,
+	} {
+		at, err := time.Parse(time.RFC3339, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, n := stamp([]byte("Feb 29 12:00:00 h a: x"), at, time.UTC)
+		if n != 15 || !got.Equal(time.Date(want, 2, 29, 12, 0, 0, 0, time.UTC)) {
+			t.Errorf("at %s it is %v, %d, want %d", now, got, n, want)
 		}
 	}
 }

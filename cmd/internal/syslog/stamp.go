@@ -11,8 +11,9 @@ import "time"
 //	2026-11-24T14:05:06.123456+01:00    2026-11-24 14:05:06
 //
 // A time without a zone is of the given one, and so is one with a name that is not UTC or GMT: a
-// name such as CST is of several zones. A time without a year is of the year that brings it nearest
-// to now.
+// name such as CST is of several zones. A time without a year is of the year that has its day and
+// brings it nearest to now. A year behind the time is one only near to now: other digits are a
+// host.
 func stamp(b []byte, now time.Time, zone *time.Location) (time.Time, int) {
 	if len(b) < 15 {
 		return time.Time{}, 0
@@ -36,7 +37,11 @@ func stamp(b []byte, now time.Time, zone *time.Location) (time.Time, int) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-const halfYear = 182 * 24 * time.Hour
+const (
+	halfYear  = 182 * 24 * time.Hour
+	nearYears = 2 // how far from now a year may be that a host could be as well
+	leapYears = 8 // at most, from one to the next
+)
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
@@ -64,8 +69,8 @@ func oldStamp(b []byte, year int, now time.Time, zone *time.Location) (time.Time
 		return time.Time{}, 0
 	}
 	i += n
-	if year == 0 && len(b) >= i+6 && b[i] == ' ' && (b[i+1] == '1' || b[i+1] == '2') && b[i+5] == ' ' {
-		if y, ok := four(b[i+1:]); ok {
+	if year == 0 && len(b) >= i+6 && b[i] == ' ' && b[i+5] == ' ' {
+		if y, ok := four(b[i+1:]); ok && max(y-now.Year(), now.Year()-y) <= nearYears {
 			year = y
 			i += 5
 		}
@@ -82,22 +87,36 @@ func oldStamp(b []byte, year int, now time.Time, zone *time.Location) (time.Time
 	at := func(year int) time.Time {
 		return time.Date(year, time.Month(month), day, hour, minute, second, nanos, zone)
 	}
-	if year > 0 {
+	switch {
+	case year > 0 && exists(year, month, day):
 		return at(year), i
+	case year > 0 || !exists(2000, month, day):
+		return time.Time{}, 0
 	}
-	best, other := at(now.Year()), time.Time{}
-	switch d := best.Sub(now); {
-	case d > halfYear:
-		other = at(now.Year() - 1)
-	case d < -halfYear:
-		other = at(now.Year() + 1)
-	default:
-		return best, i
+	var best time.Time
+	if exists(now.Year(), month, day) {
+		if best = at(now.Year()); best.Sub(now).Abs() <= halfYear {
+			return best, i
+		}
 	}
-	if other.Sub(now).Abs() < best.Sub(now).Abs() {
-		return other, i
+	reach := 1
+	if month == 2 && day == 29 {
+		reach = leapYears
+	}
+	for y := now.Year() - reach; y <= now.Year()+reach; y++ {
+		if !exists(y, month, day) {
+			continue
+		}
+		if t := at(y); best.IsZero() || t.Sub(now).Abs() < best.Sub(now).Abs() {
+			best = t
+		}
 	}
 	return best, i
+}
+
+// exists says whether a month has a day, which is at most 31, in a year.
+func exists(year, month, day int) bool {
+	return day <= 28 || time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC).Day() == day
 }
 
 // zoneName reads " CET:", if a message of a router stands behind it: else it may be a program.
@@ -120,7 +139,7 @@ func isoStamp(b []byte, zone *time.Location) (time.Time, int) {
 	month, ok2 := two(b[5:], false)
 	day, ok3 := two(b[8:], false)
 	form := b[4] == '-' && b[7] == '-' && (b[10] == 'T' || b[10] == ' ')
-	if !ok1 || !ok2 || !ok3 || !form || month < 1 || month > 12 || day < 1 || day > 31 {
+	if !ok1 || !ok2 || !ok3 || !form || month < 1 || month > 12 || day < 1 || day > 31 || !exists(year, month, day) {
 		return time.Time{}, 0
 	}
 	hour, minute, second, nanos, n := clock(b[11:])
