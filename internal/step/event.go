@@ -31,6 +31,7 @@ type event struct {
 	maxBytes int   // bytes that it may have
 	failed   error // of the condition that runs
 	scratch  []byte
+	names    nameTable         // of fields, while a step looks them up
 	tags     map[string]string // made by steps, so that each is allocated once
 }
 
@@ -120,6 +121,9 @@ func (e *event) shrink() {
 	}
 	if cap(e.scratch) > keepsBytes {
 		e.scratch = nil
+	}
+	if cap(e.names.slots) > 4*keepsFields {
+		e.names.slots = nil
 	}
 }
 

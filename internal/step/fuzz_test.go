@@ -138,10 +138,10 @@ func textIn(v any) string {
 	return string(out)
 }
 
-// merge takes pairs: of the first old fields the last with a name gets the value.
-func (m *tree) merge(old int, key, value any) {
+// merge takes a pair: the last field with its name gets the value.
+func (m *tree) merge(key, value any) {
 	if _, ok := key.(text); ok {
-		for i := old - 1; i >= 0; i-- {
+		for i := len(m.keys) - 1; i >= 0; i-- {
 			if m.keys[i] == key {
 				m.values[i] = value
 				return
@@ -176,14 +176,13 @@ func (o *oracle) flatten(s *Flatten) {
 		}
 		to.keys, to.values = append(to.keys, key), append(to.values, o.record.values[i])
 	}
-	old := len(rest.keys)
 	for i, inner := range maps.values {
 		separator := s.Separator
 		if separator == "" {
 			separator = "."
 		}
 		inner.(*tree).leaves(string(maps.keys[i].(text)), separator,
-			func(name string, v any) { rest.merge(old, text(name), v) })
+			func(name string, v any) { rest.merge(text(name), v) })
 	}
 	o.record = rest
 }
@@ -211,9 +210,15 @@ func (o *oracle) nest(s *Nest) error {
 		if !ok {
 			return errOracle
 		}
-		m.keys, m.values = append(m.keys, moved.keys...), append(m.values, moved.values...)
+		for i, key := range moved.keys {
+			m.merge(key, moved.values[i])
+		}
 	} else {
-		kept.keys, kept.values = append(kept.keys, text(s.Under)), append(kept.values, moved)
+		m := &tree{}
+		for i, key := range moved.keys {
+			m.merge(key, moved.values[i])
+		}
+		kept.keys, kept.values = append(kept.keys, text(s.Under)), append(kept.values, m)
 	}
 	o.record = kept
 	return nil
@@ -270,10 +275,9 @@ func (o *oracle) parse(t testing.TB, s *Parse) error {
 	if fresh {
 		return o.record.set(into, made)
 	}
-	old := len(o.record.keys)
 	for i, key := range made.keys {
 		if into == nil {
-			o.record.merge(old, key, made.values[i])
+			o.record.merge(key, made.values[i])
 		} else if err := o.record.set(append(slices.Clone(into), string(key.(text))), made.values[i]); err != nil {
 			return err
 		}

@@ -23,6 +23,15 @@ func hashed(text string) string {
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }
 
+// manyPairs are n pairs of JSON.
+func manyPairs(n int) string {
+	pairs := make([]string, n)
+	for i := range pairs {
+		pairs[i] = fmt.Sprintf(`"k%d":%d`, i, i)
+	}
+	return strings.Join(pairs, ",")
+}
+
 // TestKinds has steps of more than a line change an event: nothing but what they say.
 func TestKinds(t *testing.T) {
 	parse := func(p Parse) []Step { return []Step{{Parse: &p}} }
@@ -61,6 +70,23 @@ func TestKinds(t *testing.T) {
 			`{"m":{"x":0,"a":1,"b":2},"http":3}`,
 		},
 		{`{"a":1}`, []Step{{Nest: &Nest{Fields: []string{"b"}, Under: "m"}}}, `{"a":1}`},
+		{
+			`{"u_id":1,"u":{"id":2,"x":3},"u_y":4,"u_y":5}`,
+			[]Step{{Nest: &Nest{Prefix: "u_", Under: "u"}}},
+			`{"u":{"id":1,"x":3,"y":5}}`,
+		},
+		{
+			`{"u_id":1,"u":{` + manyPairs(20) + `,"id":2},"u_k3":4}`,
+			[]Step{{Nest: &Nest{Prefix: "u_", Under: "u"}}},
+			`{"u":{` + strings.Replace(manyPairs(20), `"k3":3`, `"k3":4`, 1) + `,"id":1}}`,
+		},
+		{`{"a":{"b.c":1,"b":{"c":2}}}`, []Step{{Flatten: &Flatten{}}}, `{"a.b.c":2}`},
+		{
+			`{"a":{` + manyPairs(20) + `,"k3":{"x":1},"k3.x":2,"k3":4}}`,
+			[]Step{{Flatten: &Flatten{}}},
+			`{` + strings.Replace(strings.ReplaceAll(manyPairs(20), `"k`, `"a.k`), `k3":3`, `k3":4`, 1) +
+				`,"a.k3.x":2}`,
+		},
 		{
 			`{"a":1,"m":2}`,
 			[]Step{{Nest: &Nest{Fields: []string{"a"}, Under: "m"}}},

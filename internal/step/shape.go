@@ -36,58 +36,6 @@ func oneName(text string) (name, error) {
 	return p[0], nil
 }
 
-// merge takes fields into an event: the last one of those that were there before and have that name
-// gets the new value, others stand at the end.
-type merge struct {
-	e     *event
-	old   int            // how many were there
-	from  int            // of room: what flatten makes
-	index map[string]int // of these, if they are many
-}
-
-// manyFields is from how many fields on a name is looked up and not looked for.
-const manyFields = 16
-
-func newMerge(e *event) merge {
-	m := merge{e: e, old: len(e.fields)}
-	if m.old > manyFields {
-		m.index = make(map[string]int, m.old)
-		for i := range e.fields {
-			if f := &e.fields[i]; f.name != nil {
-				m.index[string(f.name)] = i
-			}
-		}
-	}
-	return m
-}
-
-// add takes a field. Its name may be none.
-func (m *merge) add(key, value []byte) {
-	text, ok := nameOf(key)
-	if !ok {
-		m.e.fields = append(m.e.fields, field{key: key, value: value})
-		return
-	}
-	if i, found := m.find(text); found {
-		m.e.fields[i].put(value)
-		return
-	}
-	m.e.fields = append(m.e.fields, field{name: text, key: key, value: value})
-}
-
-func (m *merge) find(text []byte) (int, bool) {
-	if m.index != nil {
-		i, found := m.index[string(text)]
-		return i, found
-	}
-	for i := m.old - 1; i >= 0; i-- {
-		if f := &m.e.fields[i]; f.name != nil && bytes.Equal(f.name, text) {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
 func newFlatten(s *Flatten, wrong func(error, ...any)) func(*event) error {
 	var names []name
 	for i, text := range s.Fields {
@@ -210,21 +158,27 @@ func (e *event) nest(under name, cut int, takes func(*field) bool) error {
 		return nil
 	}
 	var there int
-	var inside []byte
+	var old, inside []byte
 	if at >= 0 {
 		var ok bool
-		if there, inside, ok = isMap(e.fields[at].value); !ok {
+		old = e.fields[at].value
+		if there, inside, ok = isMap(old); !ok {
 			return fmt.Errorf("%s: %w", under.text, errNoMap)
 		}
 	}
 	var header [longestHeader]byte
 	from := len(e.room)
 	e.room = append(append(e.room, msgpack.AppendMapHeader(header[:0], there+moves)...), inside...)
+	moved := len(e.room)
+	seen, twice := signs(there, inside)
 	for i := range e.fields {
 		f := &e.fields[i]
 		if !takes(f) {
 			continue
 		}
+		bit := sign(f.name[cut:])
+		twice = twice || seen&bit != 0
+		seen |= bit
 		if cut > 0 {
 			e.room = append(msgpack.AppendStringHeader(e.room, len(f.name)-cut), f.name[cut:]...)
 		} else {
@@ -234,6 +188,12 @@ func (e *event) nest(under name, cut int, takes func(*field) bool) error {
 		f.drop()
 	}
 	value := e.room[from:len(e.room):len(e.room)]
+	if twice && e.repeats(value) {
+		var err error
+		if value, err = e.joined(old, moves, e.room[moved:]); err != nil {
+			return err
+		}
+	}
 	if _, err := (msgpack.Limits{Depth: maxNesting}).Skip(value); err != nil {
 		return errDeep
 	}
