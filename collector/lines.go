@@ -92,7 +92,7 @@ func planLines(u *urls.URL) (*lineInput, error) {
 	}[p.Choice("parse", "text", "json", "logfmt")]
 	l.options.Time = p.String("time_key", "time")
 	l.options.TimeFormat = p.String("time_format", "")
-	l.options.Tag = p.String("tag_key", "")
+	l.options.Tag, l.options.NamedTag = p.String("tag_key", ""), true // tag= is for an empty one
 	l.peerKey = p.String("address_key", "")
 	l.options.Drop = l.peerKey // a sender's own would stand beside ours, and before it
 	longest := p.Size("max_line", maxLine)

@@ -72,13 +72,13 @@ func TestLineStream(t *testing.T) {
 		want      []string
 	}{
 		"text": {
-			"stdin:?tag=app", "one\r\n\n two \x00\nthree",
+			"stdin:?tag=app", "one\r\n\n two \x00\n \t \r\n\r\r\nthree\n  ",
 			[]string{`app {"message":"one"}`, `app {"message":" two \u0000"}`, `app {"message":"three"}`},
 		},
 		"json": {
 			"stdin:?parse=json&tag_key=t", `{"a":1,"t":"x.y"}` + "\n" + `{"a":2,"t":"x.y"}` + "\nno json\n" +
 				`{"a":3,"t":""}` + "\n",
-			[]string{`x.y {"a":1}`, `x.y {"a":2}`, `lines {"message":"no json"}`, `lines {"a":3}`},
+			[]string{`x.y {"a":1}`, `x.y {"a":2}`, `lines {"message":"no json"}`, `lines {"a":3,"t":""}`},
 		},
 		"logfmt": {"stdin:?parse=logfmt", "a=1 b=\"c d\"\n", []string{`lines {"a":"1","b":"c d"}`}},
 		"cut": {
@@ -464,6 +464,7 @@ func (storing) Position() []byte { return nil }
 // FuzzLineStream: the same text gives the same events, however it is cut into reads.
 func FuzzLineStream(f *testing.F) {
 	f.Add([]byte("{\"a\":1}\nb=2\r\n\n\x00\xff\nlast"), []byte{3}, byte(0))
+	f.Add([]byte("a\n"+strings.Repeat(" ", 40)+"\n \n\xc2\xa0\r\n "), []byte{5}, byte(0))
 	f.Add([]byte(strings.Repeat("long ", 20)+"\nx"), []byte{1, 200}, byte(1))
 	parses := []string{"text", "json", "logfmt"}
 	f.Fuzz(func(t *testing.T, text, cuts []byte, parse byte) {

@@ -151,12 +151,12 @@ func (s *lineStream) take(b, line []byte, now time.Time) []byte {
 		return b
 	}
 	line = bytes.TrimSuffix(line, []byte{'\r'})
-	if len(line) == 0 {
+	switch {
+	case len(line) > s.in.maxLine: // also one of blanks: it may have come in pieces, and be cut by now
+		return s.entry(b, line[:s.in.maxLine], now, true)
+	case len(bytes.TrimSpace(line)) == 0:
 		s.in.blank.Add(1)
 		return b
-	}
-	if len(line) > s.in.maxLine {
-		return s.entry(b, line[:s.in.maxLine], now, true)
 	}
 	return s.entry(b, line, now, false)
 }
@@ -175,7 +175,7 @@ func (s *lineStream) entry(b, line []byte, now time.Time, cut bool) []byte {
 		if e.Broken != nil {
 			s.tellBroken(e.Broken)
 		}
-		if e.Tagged == lines.FindingSaid && len(e.Tag) > 0 {
+		if e.Tagged == lines.FindingSaid {
 			if n := len(s.chunks); n > 0 && s.chunks[n-1].Tag == string(e.Tag) {
 				tag = s.chunks[n-1].Tag // no copy
 			} else {

@@ -21,7 +21,8 @@ type ReadOptions struct {
 	TimeFormat string // as in Options
 	Tag        string // key of the tag; empty or Omit: there is none
 
-	Drop string // key that is left out of records, all of its members; empty: there is none
+	NamedTag bool   // an empty text is no tag: it cannot be read
+	Drop     string // key that is left out of records, all of its members; empty: there is none
 
 	Text string // key of a line that is text; default "message"
 	// How many objects and arrays may stand in each other, the record counted; default
@@ -296,7 +297,7 @@ func isEventTime(sec int64) bool { return 0 <= sec && sec <= math.MaxUint32 }
 // readTag reads the tag from a value as it was appended.
 func (r *Reader) readTag(e *Event, value []byte) {
 	tag, _, _, err := msgpack.ReadBytes(value)
-	if err != nil || len(tag) > forward.MaxTag {
+	if err != nil || len(tag) > forward.MaxTag || len(tag) == 0 && r.options.NamedTag {
 		e.Tagged = FindingUnreadable
 		return
 	}

@@ -160,6 +160,8 @@ func TestReader(t *testing.T) {
 			time: FindingSaid,
 		},
 		{o: ReadOptions{Tag: "g"}, line: `{"g":""}`, want: `{}`, tag: FindingSaid},
+		{o: ReadOptions{Tag: "g", NamedTag: true}, line: `{"g":""}`, want: `{"g":""}`, tag: FindingUnreadable},
+		{o: ReadOptions{Tag: "g", NamedTag: true}, line: `{"g":"","g":"x"}`, want: `{"g":""}`, tag: FindingSaid},
 		{o: ReadOptions{Tag: "g"}, line: `{"g":5}`, want: `{"g":5}`, tag: FindingUnreadable},
 		{
 			o: ReadOptions{Tag: "g"}, line: `{"g":"` + strings.Repeat("x", forward.MaxTag) + `"}`, want: `{}`,

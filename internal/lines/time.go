@@ -78,7 +78,10 @@ const (
 
 func sayable(sec int64) bool { return yearZero <= sec && sec < year10000 }
 
-const nanos = 1_000_000_000
+const (
+	nanos = 1_000_000_000
+	day   = 24 * 60 * 60 // in seconds
+)
 
 // append appends a time as a JSON value. In all of the same second the value is the same but for n
 // digits at b[at:], the first of the nine of the nanoseconds; n is 0 if the value is only of this
@@ -183,6 +186,9 @@ func (f *timeFormat) read(raw, text []byte, isText bool) (sec int64, nsec uint32
 		ok = err == nil
 	}
 	if ok {
+		if _, east := t.Zone(); max(east, -east) >= day { // package time takes +24:00
+			return 0, 0, false
+		}
 		return t.Unix(), uint32(t.Nanosecond()), true
 	}
 	if len(text) < 11 || text[len(text)-10] != '.' {
