@@ -101,11 +101,11 @@ var errOver = errors.New("collector: it ends, and changes nothing any more")
 func reloadCredentials(inputs []*intake) error {
 	var errs []error
 	for _, in := range inputs {
-		l, ok := in.Input.(*listeners)
+		r, ok := in.Input.(interface{ Reload() error })
 		if !ok {
 			continue
 		}
-		if err := l.credentials.Reload(); err != nil {
+		if err := r.Reload(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", in.account.name, err))
 		}
 	}

@@ -11,9 +11,11 @@ import (
 
 // An Input takes events from somewhere and puts them into a sink.
 //
-// It may have two more methods. Close() error lets go of what it holds, such as a socket: it is
+// It may have three more methods. Close() error lets go of what it holds, such as a socket: it is
 // called once, after Run has returned, or in its place where the collector is closed without being
-// run. Addr() net.Addr says where it listens, for Collector.Addrs.
+// run. Addr() net.Addr says where it listens, for Collector.Addrs. Reload() error reads the files
+// of its credentials again, for Collector.Apply, also before it runs and when it has ended: those
+// that are not good replace nothing, and the error, which shows no secret, says why.
 type Input interface {
 	// Run takes events until ctx ends. Then it takes no more, finishes what it has begun, and
 	// returns nil or the error of ctx; it has Config.Drain for that, after which the sink takes

@@ -174,6 +174,9 @@ func (l *listeners) Stats() Received {
 	}
 }
 
+// Reload reads the files that the URL names again.
+func (l *listeners) Reload() error { return l.credentials.Reload() }
+
 // Addr is where the input listens.
 func (l *listeners) Addr() net.Addr { return l.stream.Addr() }
 

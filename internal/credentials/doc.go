@@ -4,11 +4,12 @@
 // and never hold, and keeps what they name in force while the files change.
 //
 //	forward+tls://0.0.0.0:24224?cert=server.pem&key=server.key&client_ca=ca.pem&shared_key_file=shared.key&users_file=users      a server's side: Server
+//	syslog+tls://0.0.0.0:6514?cert=server.pem&key=server.key&client_ca=ca.pem                                                    that of TLS alone: Server
 //	forward+tls://logs.example?ca=ca.pem&shared_key_file=shared.key&username=web&password_file=web.pass                          a client's side: Client
 //	kafka://b1/logs?tls=true&ca=ca.pem&sasl=plain&username=web&password_file=web.pass                                            a client of brokers: Broker
 //
-// Who has both, a URL and a file, reads the URL first (ReadServer, ReadClient, ReadBroker), which
-// touches nothing, and then the files (Open).
+// Who has both, a URL and a file, reads the URL first (ReadServer, ReadTLS, ReadClient,
+// ReadBroker), which touches nothing, and then the files (Open).
 //
 // # Files
 //

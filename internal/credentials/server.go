@@ -4,6 +4,7 @@ package credentials
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -58,6 +59,15 @@ func ReadServer(u *urls.URL, p *urls.Params) (*Server, error) {
 	}
 	if e != nil {
 		return nil, e
+	}
+	return s, nil
+}
+
+// ReadTLS is ReadServer for inputs of another protocol over TLS, which has no handshake of its own.
+func ReadTLS(u *urls.URL, p *urls.Params) (*Server, error) {
+	s := &Server{secure: true}
+	if err := s.readTLS(u, p); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -143,15 +153,41 @@ func (s *Server) Reload() error {
 	return errors.Join(errs...)
 }
 
+// TLS is what connections are to be: each gets what is in force when it comes; nil: plain.
+func (s *Server) TLS() *tls.Config {
+	if s.tls == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS12,
+		SessionTicketsDisabled: true, // see loadTLS
+		GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return *s.tls.get(), nil },
+	}
+}
+
+// Recheck tells why a client with these certificates, its own first, would not be let in now. One
+// without any would: whether clients are asked is said by the URL, not by a file. It looks at no
+// file, so Reports.Renewed may call it. Connections of Forward are rechecked by forward.Server.
+func (s *Server) Recheck(shown []*x509.Certificate) error {
+	if len(shown) == 0 {
+		return nil
+	}
+	how := x509.VerifyOptions{
+		Roots: (*s.tls.value.Load()).ClientCAs, Intermediates: x509.NewCertPool(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	for _, cert := range shown[1:] {
+		how.Intermediates.AddCert(cert)
+	}
+	if _, err := shown[0].Verify(how); err != nil {
+		return fmt.Errorf("its certificate is good no more: %w", err)
+	}
+	return nil
+}
+
 // Apply makes e ask for what is in force.
 func (s *Server) Apply(e *forward.Endpoint) {
-	if s.tls != nil {
-		e.TLS = &tls.Config{
-			MinVersion:             tls.VersionTLS12,
-			SessionTicketsDisabled: true, // see loadTLS
-			GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return *s.tls.get(), nil },
-		}
-	}
+	e.TLS = s.TLS()
 	if s.security != nil {
 		e.GetSecurity = func(net.Addr) *forward.Security { return *s.security.get() }
 	}

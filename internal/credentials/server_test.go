@@ -4,6 +4,7 @@ package credentials
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"os"
@@ -289,4 +290,43 @@ func TestOldCertificateIsTold(t *testing.T) {
 			t.Errorf("%s: %q", want, told.warnings)
 		}
 	}
+}
+
+// TestRecheck: of TLS alone, a certificate is good as long as what is in force says so.
+func TestRecheck(t *testing.T) {
+	ca, next := testcert.New(t), testcert.New(t)
+	at := newStation(t, ca)
+	at.copy(t, "ca", ca.File)
+	secure := "syslog" + strings.TrimPrefix(at.url, "forward") + "&client_ca=" + filepath.Join(at.dir, "ca")
+	u, err := urls.Parse(secure, "syslog+tls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ReadTLS(u, u.Params())
+	if err != nil || !s.Certificates() {
+		t.Fatal(err)
+	}
+	good, late := ca.Client.TLS.Leaf, ca.Issue(t, &testcert.Options{NotAfter: time.Now().Add(-time.Hour)}).TLS.Leaf
+	want := func(cert *x509.Certificate, text string) {
+		t.Helper()
+		if err := s.Recheck([]*x509.Certificate{cert}); !fits(err, text) {
+			t.Errorf("%v, want %q", err, text)
+		}
+	}
+	renewed := 0
+	err = s.Open(&Reports{Renewed: func([]string) { renewed++; want(good, "its certificate is good no more") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(good, "")
+	want(late, "expired")
+	want(next.Client.TLS.Leaf, "unknown authority")
+	if err := s.Recheck(nil); err != nil {
+		t.Error(err)
+	}
+	at.copy(t, "ca", next.File)
+	if err := s.Reload(); err != nil || renewed != 1 {
+		t.Error(err, renewed)
+	}
+	want(next.Client.TLS.Leaf, "")
 }

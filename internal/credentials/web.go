@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
@@ -62,11 +61,7 @@ func (w *Web) Reload() error {
 }
 
 // TLS is what connections are to be; nil: plain.
-func (w *Web) TLS() *tls.Config {
-	var e forward.Endpoint
-	w.server.Apply(&e)
-	return e.TLS
-}
+func (w *Web) TLS() *tls.Config { return w.server.TLS() }
 
 // Allows reports whether a token is the right one, or none is needed.
 func (w *Web) Allows(token string) bool {
