@@ -35,7 +35,7 @@ var unsaid = map[string][]string{
 		"%s is a field; a field is compared with a constant, such as \"%s\"", "an expression is more than a field",
 		"this is no UTF-8", "parameter %q: its value is not %s",
 	},
-	"an input says it when it is opened": {"syslog: %w", "%s: no certificate in it"},
+	"an input says it when it is opened": {"syslog: %w"},
 	"tail says it of its flags":          {"%s, at byte %d: %s", "it has %d bytes; it may have %d"},
 	"it is too large for a golden file: TestLoadBounds, TestTableMistakes, TestTableRewritten": {
 		"include: these are more than %d files", "all files together are larger than %d KiB",

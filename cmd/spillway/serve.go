@@ -51,13 +51,13 @@ func (c *serveCmd) Help() string { return inputHelp }
 // the whole of it.
 const inputHelp = `Settings of an input or output are parameters of its URL, put in quotes for the shell: 'forward+tls://0.0.0.0:24224?cert=server.pem&key=server.key'
 
-TLS (forward+tls://): cert=, key= name the server's certificate and key; client_ca= those who vouch for clients, client_auth=none, request or require.
+TLS (forward+tls://, syslog+tls://): cert=, key= name the server's certificate and key; client_ca= those who vouch for clients, client_auth=none, request or require.
 
 Lines (lines://, lines+unix://, stdin:): an event a line. parse=text, json or logfmt; tag= is the tag; time_key=, time_format= and tag_key= say where a line has time and tag; max_line= (64KiB) is where a longer line is cut, and marked; address_key= adds the sender's address. When every input has ended, as stdin: does, all of it is delivered and serve exits.
 
 Rings (ring:///dev/shm): what killed processes of the logger left in shared memory, and in their spill folders. after= (5s) is for how long they must have been dead, any=true takes what is for files and streams as well, max_ring= (64MiB) is the largest that is taken.
 
-Syslog (syslog+udp://, syslog+tcp://, syslog+tls://, syslog+unix://): tag= is a template with {facility}, {severity}, {host} and {app}; zone= is that of times that say none; max_message= (64KiB), receive_buffer=, type=dgram or stream, cert=, key=, client_ca= and others; see docs/syslog.md.
+Syslog (syslog+udp://, syslog+tcp://, syslog+tls://, syslog+unix://): tag= is a template with {facility}, {severity}, {host} and {app}; zone= is that of times that say none; max_message= (64KiB), receive_buffer=, type=dgram or stream, and others; see docs/syslog.md.
 
 Shared keys and users (inputs of Forward): shared_key_file= or shared_key_env= say where the key stands; users_file= has a line name:password for each user; clients_file= has rules such as "host=web1 key_file=web1.key users=web", the first that fits decides, and anonymous=false refuses clients that none fits; hostname= is the name of this server; keepalive=false asks for a connection a message; empty_key=true is a handshake with an empty key.
 

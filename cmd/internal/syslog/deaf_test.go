@@ -60,13 +60,11 @@ func TestDeaf(t *testing.T) {
 	must(t, err)
 	in := opened.(*input)
 	must(t, in.Close())
-	config, err := in.tls()
-	must(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		p := &pipes{conns: make(chan net.Conn)}
 		p.closed, p.close = context.WithCancel(context.Background())
-		in.listener = tls.NewListener(p, config)
+		in.listener = tls.NewListener(p, in.security.TLS())
 		ended := make(chan error, 1)
 		go func() { ended <- in.Run(ctx, &sink{}) }()
 		for range 4 {

@@ -92,8 +92,7 @@ func (in *input) enter(c net.Conn) (silent *atomic.Int64, ok bool) {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(in.conns)), func(a, b net.Conn) int {
 			return cmp.Compare(in.conns[a].Load(), in.conns[b].Load())
 		})
-		_ = oldest.SetDeadline(time.Unix(1, 0)) // as in end
-		in.conns[oldest].Store(math.MaxInt64)   // the next one ends another
+		in.cutLocked(oldest)
 		in.warn(codes.PeerTooMany, "a silent connection is closed for a new one", "peer", oldest.RemoteAddr().String(),
 			"max_connections", in.maxConnections)
 	}
@@ -108,6 +107,7 @@ func (in *input) leave(c net.Conn) {
 	in.open.Add(-1)
 	in.mu.Lock()
 	delete(in.conns, c)
+	delete(in.shown, c)
 	in.mu.Unlock()
 	_ = c.Close() // all was read that is to be read
 }
@@ -116,6 +116,12 @@ func (in *input) leave(c net.Conn) {
 func (in *input) connection(ctx context.Context, sink collector.Sink, c net.Conn, silent *atomic.Int64) error {
 	defer in.leave(c)
 	from := origin{name: c.RemoteAddr().String()}
+	if err := in.greet(c); err != nil {
+		if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			in.bad(codes.PeerHandshakeFailed, "connection closed", err, from)
+		}
+		return nil
+	}
 	f, e := framer{maxMessage: in.maxMessage, memory: &in.memory}, ending{}
 	defer f.free()
 	for {

@@ -36,6 +36,7 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/codes"
+	"github.com/spillwaylog/spillway/internal/credentials"
 )
 
 // Kinds are the inputs of this package, by the schemes of their URLs.
@@ -49,13 +50,11 @@ type settings struct {
 	address        string
 	tag            tagTemplate
 	zone           *time.Location
-	maxMessage     int    // bytes of a message
-	addressKey     string // of a record, for its sender's address; empty: it has none
-	maxConnections int    // connections at the same time
-	receive        int64  // bytes that the kernel may keep of datagrams
-	cert           string
-	key            string
-	ca             string // of clients; empty: they need no certificate
+	maxMessage     int                 // bytes of a message
+	addressKey     string              // of a record, for its sender's address; empty: it has none
+	maxConnections int                 // connections at the same time
+	receive        int64               // bytes that the kernel may keep of datagrams
+	security       *credentials.Server // of TLS; nil: there is none
 }
 
 const (
@@ -96,7 +95,7 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 		s.maxConnections = int(p.Int("max_connections", 1000, 1, connectionsLimit))
 	}
 	if u.Scheme == "syslog+tls" {
-		s.cert, s.key, s.ca = p.String("cert", ""), p.String("key", ""), p.String("client_ca", "")
+		s.security, err = credentials.ReadTLS(u, p)
 	}
 	switch _, port, splitErr := net.SplitHostPort(s.address); {
 	case p.Err() != nil:
@@ -109,8 +108,8 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 		return nil, u.Errorf("write %s://host:port", u.Scheme)
 	case slices.Contains(recordKeys, s.addressKey):
 		return nil, u.Errorf("address_key=%s is a key that a record has of its message; name another one", s.addressKey)
-	case u.Scheme == "syslog+tls" && (s.cert == "" || s.key == ""):
-		return nil, u.Errorf("cert and key name the certificate and its key")
+	case err != nil:
+		return nil, err
 	}
 	s.maxMessage = int(longest)
 	return func(env *collector.InputEnv) (collector.Input, error) { return open(s, env) }, nil
@@ -125,7 +124,8 @@ type input struct {
 	warned   limiter
 
 	mu    sync.Mutex
-	conns map[net.Conn]*atomic.Int64 // since when each is silent, in nanoseconds since 1970
+	conns map[net.Conn]*atomic.Int64       // since when each is silent, in nanoseconds since 1970
+	shown map[net.Conn][]*x509.Certificate // by those of TLS that have shown any
 	ended bool
 
 	memory  memory    // of streams
@@ -140,29 +140,32 @@ const maxHeld = 64 << 20
 
 func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
 	in := &input{
-		settings: s, env: env, conns: map[net.Conn]*atomic.Int64{},
+		settings: s, env: env, conns: map[net.Conn]*atomic.Int64{}, shown: map[net.Conn][]*x509.Certificate{},
 		warned: limiter{kinds: map[codes.Code]*allowance{}},
 	}
 	in.memory.limit = max(maxHeld, 4*int64(s.maxMessage))
-	var err error
-	if strings.HasPrefix(s.network, "unix") {
-		removeStale(s.network, s.address)
-	}
-	if s.network == "udp" || s.network == "unixgram" {
-		in.packets, err = s.listenPackets()
-	} else {
-		in.listener, err = net.Listen(s.network, s.address)
-	}
-	if err == nil && s.cert != "" {
-		var config *tls.Config
-		if config, err = s.tls(); err == nil {
-			in.listener = tls.NewListener(in.listener, config)
-		}
+	err := in.openFiles()
+	if err == nil {
+		err = in.listen()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("syslog: %w", err), in.Close())
+		return nil, fmt.Errorf("syslog: %w", err)
 	}
 	return in, nil
+}
+
+func (in *input) listen() (err error) {
+	if strings.HasPrefix(in.network, "unix") {
+		removeStale(in.network, in.address)
+	}
+	if in.network == "udp" || in.network == "unixgram" {
+		in.packets, err = in.listenPackets()
+		return err
+	}
+	if in.listener, err = net.Listen(in.network, in.address); err == nil && in.security != nil {
+		in.listener = tls.NewListener(in.listener, in.security.TLS())
+	}
+	return err
 }
 
 // removeStale removes a socket on which no process listens any more.
@@ -178,27 +181,6 @@ func removeStale(network, path string) {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		_ = os.Remove(path) // listening says what is wrong
 	}
-}
-
-func (s *settings) tls() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
-	if err != nil {
-		return nil, err
-	}
-	// A session ticket is what a sender that never reads would leave in its socket: closing that
-	// resets the connection, and with it goes what was not read here yet.
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, SessionTicketsDisabled: true}
-	if s.ca != "" {
-		pem, err := os.ReadFile(s.ca)
-		if err != nil {
-			return nil, err
-		}
-		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !c.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: no certificate in it", s.ca)
-		}
-	}
-	return c, nil
 }
 
 // Addr says where the input listens.
