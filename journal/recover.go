@@ -44,11 +44,14 @@ func (v *recovery) run() (err error) {
 	cursors := map[string]string{} // names by file
 	top := Position(0)
 	for _, e := range list {
+		seq, ok := segmentSeq(e.Name)
+		if ok { // also of a directory: no segment could be given its name
+			top = max(top, at(seq, 0))
+		}
 		if !e.Regular {
 			continue
 		}
-		if seq, ok := segmentSeq(e.Name); ok {
-			top = max(top, at(seq, 0))
+		if ok {
 			files[seq] = true
 			r, err := v.openSegment(e, seq)
 			if err != nil {

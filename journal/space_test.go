@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -283,4 +285,31 @@ func TestCannotRecycle(t *testing.T) {
 			t.Errorf("told: %v", list)
 		}
 	})
+}
+
+// TestNameTaken: a directory that has the name of a segment to come stops nothing after a restart.
+func TestNameTaken(t *testing.T) {
+	dir := t.TempDir()
+	o := &Options{SegmentBytes: minSegmentBytes}
+	j := mustOpen(t, dir, o)
+	mustSync(t, j, mustAppend(t, j, testRecord(0, 100)))
+	must(t, j.Close())
+	list, err := os.ReadDir(dir)
+	must(t, err)
+	top := uint32(0)
+	for _, e := range list {
+		if seq, ok := segmentSeq(e.Name()); ok {
+			top = max(top, seq)
+		}
+	}
+	must(t, os.Mkdir(filepath.Join(dir, segmentName(top+1)), 0o700))
+	j = mustOpen(t, dir, o)
+	r := mustReader(t, j, "r")
+	for i := range 300 { // segments are begun, and used again
+		mustSync(t, j, mustAppend(t, j, testRecord(uint64(i), 10_000)))
+		if i%50 == 0 {
+			_, last := readAll(t, r)
+			must(t, r.Commit(last, nil))
+		}
+	}
 }
