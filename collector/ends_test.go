@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -125,7 +126,16 @@ func TestFailsAtStart(t *testing.T) {
 			return nil, fmt.Errorf("not yet; %w", ErrReopen)
 		}}, nil
 	}}
-	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("keep:a"), OutputKinds: kinds})
+	log := make(messages, 1000)
+	r := run(t, &Config{
+		Dir: t.TempDir(), Outputs: Ends("keep:a"), OutputKinds: kinds, Log: slog.New(slog.NewJSONHandler(log, nil)),
+	})
+	broken := log.next(t, "output broken")
+	for _, word := range []string{"behind", "behind_bytes", "behind_for", "holds_up"} {
+		if said, ok := broken[word]; ok {
+			t.Errorf("%s=%v is told, though nobody knows it yet", word, said)
+		}
+	}
 	send(t, r.client(t), numbered("t", 0, 1))
 	<-k.got
 	if err := r.stop(); err != nil {

@@ -128,14 +128,15 @@ func (p *pump) fail(err error, pause time.Duration) {
 	}
 }
 
-// tellBroken tells of a failure, and what it holds up.
+// tellBroken tells of a failure, and what it holds up as far as that is known.
 func (p *pump) tellBroken(f Failure) {
-	var h holding
+	said := []any{"output", p.name}
 	if p.ready.Load() {
-		h = p.holding()
+		h := p.holding()
+		said = append(said, "behind", h.events, "behind_bytes", h.bytes, "behind_for", h.age.Round(time.Second),
+			"holds_up", h.waits)
 	}
-	p.reporter.failure(codes.OutputBroken, "output broken", f, "output", p.name,
-		"behind", h.events, "behind_bytes", h.bytes, "behind_for", h.age.Round(time.Second), "holds_up", h.waits)
+	p.reporter.failure(codes.OutputBroken, "output broken", f, said...)
 }
 
 // works notes that the output does what it is asked to.
