@@ -139,7 +139,11 @@ func (c *Collector) open() error {
 		cursors = append(cursors, plans[i].cursor)
 	}
 	c.inHand.keep(cursors)
-	unused, err := c.openPumps(plans)
+	ends, err := OutputEnds(c.config.Dir)
+	if err != nil {
+		c.reporter.report(codes.DirectoryError, "data directory", err)
+	}
+	unused, err := c.openPumps(plans, ends)
 	if err != nil {
 		return err
 	}
@@ -157,10 +161,6 @@ func (c *Collector) open() error {
 	c.store.holder = b.holder
 	for _, p := range c.pumps {
 		c.serveOutput(p)
-	}
-	ends, err := OutputEnds(c.config.Dir)
-	if err != nil {
-		c.reporter.report(codes.DirectoryError, "data directory", err)
 	}
 	// Now that nothing can fail any more: a start that comes to nothing costs no output its place,
 	// nor what it knows of its files.

@@ -437,5 +437,6 @@ func (c *Collector) giveUpPlace(p *pump) bool {
 	codes.OutputPlaceLost.Warn(c.config.Log, "the journal is full: the place of a removed output is given up", "output",
 		p.name,
 		"events", waiting.events, "bytes", waiting.bytes, "waited", waiting.age.Round(time.Second))
+	c.noteNames() // that it is gone is known
 	return true
 }

@@ -5,6 +5,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -48,6 +50,45 @@ func TestOutputAddedBehindDamage(t *testing.T) {
 	}
 	wantFile(t, filepath.Join(dir, "one"), numberedLines("t", 0, 10))
 	wantFile(t, filepath.Join(dir, "two"), numberedLines("t", 5, 5))
+}
+
+// TestCursorDeleted: an output whose cursor was deleted says that it begins anew, and how much it
+// gets again; one that is new, and one that has its cursor, say nothing.
+func TestCursorDeleted(t *testing.T) {
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "f.jsonl")
+	o := &Config{Dir: data, Outputs: []End{{Name: "f", URL: fileURL(file)}}}
+	for i := range 4 {
+		log := make(messages, 1000)
+		o.Log = slog.New(slog.NewJSONHandler(log, nil))
+		r := run(t, o)
+		if i == 0 {
+			send(t, r.client(t), numbered("t", 0, 5))
+		}
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		var told []map[string]any
+		for len(log) > 0 {
+			if line := <-log; line["code"] == string(codes.OutputAnew) {
+				told = append(told, line)
+			}
+		}
+		if want := i == 2; len(told) > 0 != want {
+			t.Fatalf("start %d: %v", i, told)
+		}
+		for _, line := range told {
+			if n, ok := line["behind_bytes"].(float64); line["output"] != "f" || !ok || n == 0 {
+				t.Error(line)
+			}
+		}
+		if i == 1 {
+			if err := os.Remove(filepath.Join(data, "journal", "cursor-out.f")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wantFile(t, file, numberedLines("t", 0, 5)+numberedLines("t", 0, 5))
 }
 
 // TestFoundLetsGo: the cursor that counts what was found is removed, though that fails at first.

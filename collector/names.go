@@ -14,7 +14,7 @@ import (
 )
 
 // namesFile says in a data directory which output each cursor of the journal belongs to. It is for
-// people: nothing else depends on it.
+// people, and for the start to tell of a cursor that is gone: nothing else depends on it.
 //
 //	{"out.audit": {"name": "audit", "url": "file:///var/log/audit.jsonl"}, …}
 //

@@ -8,14 +8,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/journal"
 )
 
 // openPumps opens the outputs, each with its cursor. An output that is new
 // begins where the one furthest behind stands, which may be one that is not
 // configured any more: so exchanging an output loses nothing and repeats
-// nothing. It returns the cursors that no output has.
-func (c *Collector) openPumps(plans []plannedOutput) (unused map[string]bool, err error) {
+// nothing. It returns the cursors that no output has. ends are the outputs of the run before.
+func (c *Collector) openPumps(plans []plannedOutput, ends map[string]End) (unused map[string]bool, err error) {
 	old := map[string]bool{}
 	for _, name := range c.journal.Cursors() {
 		switch name {
@@ -45,6 +46,10 @@ func (c *Collector) openPumps(plans []plannedOutput) (unused map[string]bool, er
 		if isNew { // at once: killed on the way, it would begin at the oldest record
 			if err := c.journal.PlaceCursor(p.cursor, start, nil); err != nil {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			if _, had := ends[p.cursor]; had {
+				codes.OutputAnew.Warn(c.config.Log, "the place of this output in the journal is gone: it begins anew",
+					"output", p.name, "cursor", p.cursor, "behind_bytes", c.journal.Behind(start))
 			}
 		}
 		pump, err := c.openPump(context.Background(), p, i, &ledger{}, true)

@@ -107,6 +107,7 @@ const (
 	OutputRemoved     Code = "output-removed"
 	OutputPlaceLost   Code = "output-place-lost"
 	OutputForgotten   Code = "output-forgotten"
+	OutputAnew        Code = "output-begins-anew"
 	OutputNotReopened Code = "output-not-reopened"
 	OutputAcksDrops   Code = "output-acks-drops"
 	OutputRefuses     Code = "output-refuses"
