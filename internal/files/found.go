@@ -32,8 +32,9 @@ type finder struct {
 //
 // All that waits is equal: nothing to write, go on comparing the next time. The file ends first:
 // the rest is written, and completes a line that the crash tore. A byte differs: it is a
-// foreign writer's, and the first line that is not in the file as a whole goes to its end, with all
-// later ones.
+// foreign writer's, or of a line that was lost and does not come again, and the first line that is
+// not in the file as a whole goes to its end, with all later ones. Those are not looked for further
+// on: an equal line may be another one.
 //
 // NULs are no foreign writer's: lines have none, and after a power cut a file system leaves NULs
 // where bytes were that it had not written yet. The lines are written over them. They are also
@@ -75,8 +76,7 @@ func (s *finder) find(f *file, size int64) error {
 		// not be found.
 		s.recorder.hasty = true
 		if !equal {
-			s.o.Report(codes.FileForeign.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path,
-				f.found))
+			s.o.Report(errForeign(f))
 		}
 		if f.found == f.length {
 			f.touched = false // nothing of ours is behind length, so that the end can be recorded as the new one
@@ -89,6 +89,13 @@ func (s *finder) find(f *file, size int64) error {
 		s.recorder.hasty = true // lines that stand in files of another path come before the next of this one
 	}
 	return nil
+}
+
+// errForeign says that a file has other bytes than the lines that come again. Whether the journal
+// has lost some of these is known to its reader alone.
+func errForeign(f *file) error {
+	return codes.FileForeign.Errorf("files: %s: others wrote behind byte %d, or lines that stand there do not come again, because they were lost; going on at its end, where lines may come twice",
+		f.path, f.found)
 }
 
 // handOver moves lines that wait for a file of an earlier identity to where they belong now, but

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // FuzzFound puts any bytes behind the committed length: they stay as they are, and the lines that
@@ -77,6 +79,41 @@ func FuzzFound(f *testing.F) {
 			t.Fatalf("%v, %v", got.entries, err)
 		}
 	})
+}
+
+// TestLineLost: a line that stands in the file and does not come again, since the journal lost it,
+// has those behind it written again, and the message says that it may be so.
+func TestLineLost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	var state []byte
+	var told []error
+	o := &Options{
+		Record: func(s []byte) error { state = s; return nil },
+		Report: func(err error) { told = append(told, err) },
+	}
+	s := openSet(t, path, nil, o)
+	add(t, s, "", "{one}\n")
+	state, err := s.Sync()
+	must(t, err)
+	for _, line := range []string{"{lost}\n", "{three}\n"} {
+		add(t, s, "", line)
+		must(t, s.Write())
+	}
+	must(t, s.Close())
+
+	s = openSet(t, path, state, o)
+	for _, line := range []string{"{three}\n", "{four}\n"} {
+		add(t, s, "", line)
+	}
+	_, err = s.Sync()
+	must(t, err)
+	must(t, s.Close())
+	if got := string(read(t, path)); got != "{one}\n{lost}\n{three}\n{three}\n{four}\n" {
+		t.Errorf("got %q", got)
+	}
+	if len(told) != 1 || codes.Of(told[0], "") != codes.FileForeign || !strings.Contains(told[0].Error(), "lost") {
+		t.Errorf("told %v", told)
+	}
 }
 
 // TestSyncLoses has a sync fail and the kernel lose any piece of what it had not written, so that

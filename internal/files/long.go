@@ -173,8 +173,7 @@ func (s *finder) findLong(f *file, render func(w io.Writer) error) (done bool, n
 		f.expected, f.end, f.long = false, -1, 0
 		s.recorder.hasty = true
 		if m.differ {
-			s.o.Report(codes.FileForeign.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path,
-				f.found))
+			s.o.Report(errForeign(f))
 		}
 		if f.found == f.length {
 			f.touched = false
