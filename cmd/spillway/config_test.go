@@ -334,6 +334,31 @@ func TestConfigShown(t *testing.T) {
 	}
 }
 
+// TestConfigZeros: a size of 0 is the default, in what is printed and in what the process takes.
+func TestConfigZeros(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "spillway.yaml")
+	zeros := "data: /d\n"
+	for _, key := range []string{
+		"journal_size", "letters_size", "max_chunk", "max_unpacked", "max_event", "memory", "removed_drain",
+	} {
+		zeros += key + ": 0\n"
+	}
+	var got [2]string
+	for i, text := range []string{"data: /d\n", zeros} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got[i] = command(t, "", "config", "-c", file).out
+	}
+	if got[0] != got[1] || !strings.Contains(got[0], "\nmemory: 64MiB\n") {
+		t.Errorf("zeros print as\n%sdefaults as\n%s", got[1], got[0])
+	}
+	set, err := (&serveCmd{}).setUp(nil)
+	if err != nil || set.collector.Memory != 64<<20 {
+		t.Errorf("%d bytes, %v", set.collector.Memory, err)
+	}
+}
+
 // TestCheckOpensNothing: nothing that a file names is made, opened, or listened at.
 func TestCheckOpensNothing(t *testing.T) {
 	dir := t.TempDir()

@@ -39,7 +39,7 @@ type serveCmd struct {
 	MaxEvent      size          `help:"Largest event, as MessagePack; a larger one is set aside as a dead letter, and the rest of its chunk stored." default:"8MiB"`
 	Memory        size          `help:"What all connections together may buffer." default:"64MiB"`
 	StatusEvery   time.Duration `help:"How often a line says what goes on; 0 for never. On a terminal one line stays up to date instead." default:"1m"`
-	RemovedDrain  time.Duration `help:"How long an output that a reload removes delivers what waits for it, before its place is kept, and an input finishes what has come; 0: as --drain." default:"10s"`
+	RemovedDrain  time.Duration `help:"How long an output that a reload removes delivers what waits for it, before its place is kept, and an input finishes what has come; 0: the default." default:"10s"`
 	RefuseInvalid bool          `help:"Refuse a chunk that has an invalid entry, instead of leaving the entry out."`
 	logFlags
 }
@@ -87,7 +87,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 	reload := &reloader{}
 	reload.set.Store(set)
 	log := c.hiding(stderr, reload.hideFiles)
-	if c.JournalSize != 0 && c.JournalSize < c.MaxChunk {
+	if c.JournalSize < c.MaxChunk {
 		codes.JournalSmall.Warn(log, "the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
 			"journal_size", int64(c.JournalSize), "max_chunk", int64(c.MaxChunk))
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -66,6 +67,9 @@ func (c *serveCmd) setUp(flags []string) (*setup, error) {
 // plan fills in what the collector is to do, but for what belongs to the process.
 func (s *setup) plan() (err error) {
 	c := &s.serve
+	if err := c.fill(); err != nil {
+		return err
+	}
 	s.collector = collector.Config{
 		InputKinds:    syslog.Kinds,
 		OutputKinds:   map[string]collector.OutputKind{"kafka": kafka.Kind},
@@ -101,6 +105,23 @@ func (s *setup) plan() (err error) {
 	if s.admin, err = admin.Read(c.Admin); err != nil {
 		return &config.KeyError{Key: "admin", Err: err}
 	}
+	return nil
+}
+
+// fill puts defaults in the place of zeros, as the collector does: the memory limit and what prints
+// the configuration need them, too.
+func (c *serveCmd) fill() error {
+	d, err := defaults("")
+	if err != nil {
+		return err
+	}
+	c.JournalSize = cmp.Or(c.JournalSize, d.JournalSize)
+	c.LettersSize = cmp.Or(c.LettersSize, d.LettersSize)
+	c.MaxChunk = cmp.Or(c.MaxChunk, d.MaxChunk)
+	c.MaxUnpacked = cmp.Or(c.MaxUnpacked, d.MaxUnpacked)
+	c.MaxEvent = cmp.Or(c.MaxEvent, d.MaxEvent)
+	c.Memory = cmp.Or(c.Memory, d.Memory)
+	c.RemovedDrain = cmp.Or(c.RemovedDrain, d.RemovedDrain)
 	return nil
 }
 
