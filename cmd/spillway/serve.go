@@ -21,8 +21,10 @@ import (
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
-// minJournal is the least that package journal works with.
-const minJournal = 256 << 10
+const (
+	minJournal  = 256 << 10 // the least that package journal works with
+	minMaxEvent = 64 << 10  // a server of package forward has no less
+)
 
 type serveCmd struct {
 	Config        string        `short:"c" config:"-" help:"File of YAML that says all of this, and more; flags override it (docs/config.md)." placeholder:"FILE" type:"existingfile"`
@@ -36,7 +38,7 @@ type serveCmd struct {
 	LettersFull   string        `help:"What an output does that refuses more: wait, or drop_oldest, which counts the oldest dead letters as lost." enum:"wait,drop_oldest" default:"wait"`
 	MaxChunk      size          `help:"Largest message accepted, as it travels." default:"64MiB"`
 	MaxUnpacked   size          `help:"Largest chunk accepted, after decompression." default:"256MiB"`
-	MaxEvent      size          `help:"Largest event, as MessagePack; a larger one is set aside as a dead letter, and the rest of its chunk stored." default:"8MiB"`
+	MaxEvent      size          `help:"Largest event, as MessagePack; a larger one is set aside as a dead letter, and the rest of its chunk stored; at least 64KiB." default:"8MiB"`
 	Memory        size          `help:"What all connections together may buffer." default:"64MiB"`
 	StatusEvery   time.Duration `help:"How often a line says what goes on; 0 for never. On a terminal one line stays up to date instead." default:"1m"`
 	RemovedDrain  time.Duration `help:"How long an output that a reload removes delivers what waits for it, before its place is kept, and an input finishes what has come; 0: the default." default:"10s"`
@@ -175,6 +177,8 @@ func (c *serveCmd) limits() (wrong []*config.KeyError) {
 	least("memory", c.Memory != 0 && c.Memory < minMemory,
 		"%d bytes are too few, half-sent messages of some clients would hold up others; at least %d MiB", c.Memory,
 		minMemory>>20)
+	least("max_event", c.MaxEvent != 0 && c.MaxEvent < minMaxEvent, "%d bytes are too few; at least %d KiB",
+		c.MaxEvent, minMaxEvent>>10)
 	least("letters_size", c.LettersSize != 0 && c.LettersSize < minJournal, "%d bytes are too few; at least %d KiB",
 		c.LettersSize, minJournal>>10)
 	least("journal_size", c.JournalSize != 0 && c.JournalSize < minJournal, "%d bytes are too few; at least %d KiB",
