@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -256,17 +258,25 @@ func appendWhy(b []byte, e *letters.Entry, i int) []byte {
 		journal.Position(e.Position), e.Entry(i), e.Pos)
 }
 
-// lettersLeft is how many letters a directory has.
+// lettersLeft is how many letters a directory has; with output, those of that one. That it has none
+// while others have some is an error: it may be a slip.
 func lettersLeft(dir, output string) (n tally, err error) {
 	l, err := letters.Read(dir)
 	if err != nil {
 		return n, err
 	}
+	others := map[string]bool{}
 	err = l.Letters(func(e *letters.Entry) bool {
 		if output == "" || e.Output == output {
 			n.add(e)
+		} else {
+			others[strconv.Quote(e.Output)] = true
 		}
 		return true
 	})
+	if err == nil && n.letters == 0 && len(others) > 0 {
+		err = fmt.Errorf("--output %q has no letters; there are letters of %s", output,
+			strings.Join(slices.Sorted(maps.Keys(others)), ", "))
+	}
 	return n, err
 }

@@ -211,10 +211,6 @@ func TestReplay(t *testing.T) {
 			`(?s)^[^\n]*\nkafka[^\n]*\n\nwould be sent to forward://127.0.0.1:\d+: 1 letter, 2 events`,
 		},
 		{
-			[]string{"--to", url, "--output", "none"},
-			`^sent 0 letters, 0 events; acked 0 letters, 0 events; left 0 letters, 0 events\n$`,
-		},
-		{
 			[]string{"--to", url, "--keep", "--output", "kafka"},
 			`^sent 1 letter, 2 events; acked 1 letter, 2 events; left 0 letters, 0 events\n$`,
 		},
@@ -241,6 +237,10 @@ func TestReplay(t *testing.T) {
 			"sent 2 letters, 4 events; acked 2 letters, 4 events; left 0 letters, 0 events\n",
 		},
 		{[]string{data}, "sent 0 letters, 0 events; acked 0 letters, 0 events; left 0 letters, 0 events\n"},
+		{
+			[]string{data, "--output", "kafka"},
+			"sent 0 letters, 0 events; acked 0 letters, 0 events; left 0 letters, 0 events\n",
+		},
 	} {
 		if got := command(t, "", append([]string{"replay", "--to", url}, tc.args...)...); got != (result{
 			0, tc.want,
@@ -282,6 +282,12 @@ func TestReplayFails(t *testing.T) {
 		{[]string{data, "--to", none, "--timeout", "0"}, 2, []string{"--timeout"}},
 		{[]string{data, "--to", "kafka://h"}, 2, []string{"kafka"}},
 		{[]string{data, "--to", none}, 1, locked},
+		{
+			[]string{data, "--to", none, "--keep", "--output", "kafak"},
+			1,
+			[]string{`--output "kafak" has no letters; there are letters of "kafka", "web"`},
+		},
+		{[]string{data, "--dry-run", "--output", "kafak"}, 1, []string{`there are letters of "kafka", "web"`}},
 		{[]string{dir, "--to", none}, 1, []string{"neither a data directory nor"}},
 		{[]string{empty, "--to", none}, 0, nil},
 		{

@@ -109,6 +109,9 @@ func (c *replayCmd) open(dir string, warnings io.Writer) (*letters.Taker, error)
 
 // dryRun tells what would be sent.
 func (c *replayCmd) dryRun(out io.Writer, dir, url string) error {
+	if _, err := lettersLeft(dir, c.Output); err != nil {
+		return err
+	}
 	taker, err := letters.Copy(dir, c.Output)
 	if err != nil {
 		return err
