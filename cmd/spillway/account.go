@@ -214,7 +214,7 @@ func logAccount(w io.Writer, s *collector.Stats, show func(string) string) {
 func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 	var text bytes.Buffer
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	const columns = 9
+	const columns = 10
 	row := func(cells ...any) {
 		for i := range columns { // all of them, or the columns of the rows around would not stand below each other
 			if i < len(cells) {
@@ -228,13 +228,13 @@ func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 		fmt.Fprintln(t)
 	}
 	counts := func(name string, n *collector.Counts, more ...any) {
-		row(append([]any{name, n.In, n.Stored, n.Repeated, n.Skipped, n.Invalid, n.Refused}, more...)...)
-		row("  in chunks", n.Chunks, n.StoredChunks, n.RepeatedChunks, "", "", n.RefusedChunks)
+		row(append([]any{name, n.In, n.Stored, n.Repeated, n.Skipped, n.Invalid, n.Oversize, n.Refused}, more...)...)
+		row("  in chunks", n.Chunks, n.StoredChunks, n.RepeatedChunks, "", "", "", n.RefusedChunks)
 		if n.RefusedMessages > 0 {
-			row("  in messages", "", "", "", "", "", n.RefusedMessages)
+			row("  in messages", "", "", "", "", "", "", n.RefusedMessages)
 		}
 	}
-	row("INPUT", "IN", "STORED", "REPEATED", "SKIPPED", "INVALID", "REFUSED", "READ", "CONNECTIONS")
+	row("INPUT", "IN", "STORED", "REPEATED", "SKIPPED", "INVALID", "OVERSIZE", "REFUSED", "READ", "CONNECTIONS")
 	for i := range s.Inputs {
 		n := &s.Inputs[i]
 		counts(n.Name, &n.Counts, humanize.IBytes(uint64(n.Bytes)), n.Connections)
@@ -265,6 +265,10 @@ func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 	}
 	fmt.Fprintf(&text, "repeats: the last %s chunks are recognised, %v back\n", humanize.Comma(int64(s.Repeats.Chunks)),
 		s.Repeats.Age.Round(time.Second))
+	if l := &s.Letters; l.Letters > 0 || l.Dropped > 0 {
+		fmt.Fprintf(&text, "dead letters: %s with %s events are there; %s events were dropped since the start\n",
+			humanize.Comma(l.Letters), humanize.Comma(l.Events), humanize.Comma(l.Dropped))
+	}
 	_, err := w.Write(trailing.ReplaceAll(text.Bytes(), nil))
 	return err
 }

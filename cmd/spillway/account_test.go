@@ -8,25 +8,32 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/letters"
 )
 
 // TestAccountTable: the account on a terminal, as it is.
 func TestAccountTable(t *testing.T) {
 	_, now := pictures()
+	for _, n := range []*collector.Counts{&now.Counts, &now.Inputs[0].Counts} {
+		n.Invalid, n.Oversize = 1, 1
+	}
+	now.Letters = letters.Stats{Letters: 2, Events: 1200, Dropped: 4}
 	var b bytes.Buffer
 	if err := printAccount(&b, &now, at); err != nil {
 		t.Fatal(err)
 	}
 	const want = `
-INPUT                       IN     STORED  REPEATED  SKIPPED  INVALID  REFUSED  READ     CONNECTIONS
-forward://127.0.0.1:24224   3,003  3,000   1         0        2        0        381 KiB  2
-  in chunks                 31     30      1                           0
-forward+unix:///run/s.sock  0      0       0         0        0        0        21 B     0
-  in chunks                 0      0       0                           0
-  in messages                                                          2
-all inputs                  3,003  3,000   1         0        2        0
-  in chunks                 31     30      1                           0
-  in messages                                                          2
+INPUT                       IN     STORED  REPEATED  SKIPPED  INVALID  OVERSIZE  REFUSED  READ     CONNECTIONS
+forward://127.0.0.1:24224   3,003  3,000   1         0        1        1         0        381 KiB  2
+  in chunks                 31     30      1                                     0
+forward+unix:///run/s.sock  0      0       0         0        0        0         0        21 B     0
+  in chunks                 0      0       0                                     0
+  in messages                                                                    2
+all inputs                  3,003  3,000   1         0        1        1         0
+  in chunks                 31     30      1                                     0
+  in messages                                                                    2
 
 OUTPUT                   FOUND  OUT    FILTERED  DROPPED  DEAD LETTERS  BEHIND  BEHIND FOR  WRITTEN
 stdout:                  50     3,050  0         0        0             0       0s          293 KiB
@@ -36,6 +43,7 @@ wrong: file:///var/log/x.jsonl since 2026-11-21T09:59:30Z (1m30s): no space left
 
 journal: 264 KiB used of 4.0 GiB; 0 places cannot be read
 repeats: the last 30 chunks are recognised, 1h0m0s back
+dead letters: 2 with 1,200 events are there; 4 events were dropped since the start
 `
 	if got := "\n" + b.String(); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
