@@ -219,6 +219,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--ack", "maybe"}, 2, "synced"},
 		{[]string{"serve", "--memory", "much"}, 2, "much"},
 		{[]string{"serve", "--journal-size", "255KiB", "--data", "/proc/none"}, 2, "--journal-size"},
+		{[]string{"serve", "--data", ""}, 2, "--data: it is empty"},
 		{[]string{"serve", "--max-event", "65535", "--data", "/proc/none"}, 2, "--max-event: 65535 bytes"},
 		{
 			[]string{"serve", "--journal-size", "256KiB", "--data", "/proc/none", "--listen", "forward://127.0.0.1:0"},

@@ -165,13 +165,14 @@ func (c *serveCmd) Validate() error {
 	return nil
 }
 
-// limits says which settings are too little.
+// limits says which settings are too little, or nothing.
 func (c *serveCmd) limits() (wrong []*config.KeyError) {
 	least := func(key string, given bool, format string, args ...any) {
 		if given {
 			wrong = append(wrong, &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)})
 		}
 	}
+	least("data", c.Data == "", "it is empty; it names the data directory")
 	least("removed_drain", c.RemovedDrain < 0, "%v lies in the past", c.RemovedDrain)
 	least("status_every", c.StatusEvery < 0, "%v lies in the past", c.StatusEvery)
 	least("memory", c.Memory != 0 && c.Memory < minMemory,
