@@ -25,9 +25,9 @@ type journalCmd struct {
 }
 
 // journalDir is the directory of a journal or of dead letters, or the data directory that has them
-// in it; or a ring's, or that of all rings. It may be in use.
+// in it; or a logger's, with its spills; or a ring's, or that of all rings. It may be in use.
 type journalDir struct {
-	Dir string `arg:"" help:"Data directory, or the directory of the journal or of the dead letters in it; or a directory of rings, or of one. It may be in use." type:"existingdir"`
+	Dir string `arg:"" help:"Data directory, or the directory of the journal or of the dead letters in it; or a logger's Dir, or a spill in it; or a directory of rings, or of one. It may be in use." type:"existingdir"`
 }
 
 // letters is the directory of dead letters that this one is or has, "" if there is none; alone says
@@ -68,8 +68,12 @@ func isDir(path string) bool {
 
 type journalLsCmd struct{ journalDir }
 
-// Run prints two tables.
+// Run prints two tables of each journal.
 func (c *journalLsCmd) Run(s *streams) error {
+	return c.each(s.out, func(d journalDir) error { return (&journalLsCmd{d}).look(s) })
+}
+
+func (c *journalLsCmd) look(s *streams) error {
 	if rings, err := c.rings(); err != nil || len(rings) > 0 {
 		return errors.Join(err, lsRings(s.out, rings))
 	}
@@ -151,6 +155,10 @@ type journalCatCmd struct {
 
 // Run prints one line an event.
 func (c *journalCatCmd) Run(s *streams) error {
+	return c.each(io.Discard, func(d journalDir) error { return (&journalCatCmd{d, c.Letters}).look(s) })
+}
+
+func (c *journalCatCmd) look(s *streams) error {
 	if rings, err := c.rings(); err != nil || len(rings) > 0 {
 		return errors.Join(err, catRings(s, rings))
 	}
@@ -227,6 +235,10 @@ type journalVerifyCmd struct{ journalDir }
 
 // Run reads everything.
 func (c *journalVerifyCmd) Run(s *streams) error {
+	return c.each(s.out, func(d journalDir) error { return (&journalVerifyCmd{d}).look(s) })
+}
+
+func (c *journalVerifyCmd) look(s *streams) error {
 	out := &sticky{w: s.out}
 	rings, err := c.rings()
 	if err != nil || len(rings) > 0 {

@@ -48,7 +48,7 @@ func (c *mergeCmd) Help() string {
 
 Text begins with a time: 2026-11-21T02:03:04Z and its kin, syslog's Nov 21 02:03:04, klog's I1121 02:03:04.5, seconds since 1970, or has the one of web servers' access logs. A line of text or logfmt without a time belongs to the line before it. Times without a zone are local (the environment's TZ), times without a year are of the last year in which they are no later than the file.
 
-A directory is a journal, a data directory or a logger's spill, a ring, or one of rings, in use or not. Its events are lines as journal cat prints them, in the order of their times.
+A directory is a journal, a data directory, a logger's spill or its Dir with all of them, a ring, or one of rings, in use or not. Its events are lines as journal cat prints them, in the order of their times.
 
 A line of JSON without a time that can be read is told with its file and number, and left out. Exit status: 0 when all was read, 1 when not. The temporary file lies in the environment's TMPDIR.
 

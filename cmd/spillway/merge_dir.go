@@ -17,8 +17,9 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// A mergeDir reads the events of a directory as lines: of a ring, of all rings in it, of a journal
-// or a data directory. Nothing is changed, whether it is in use or not.
+// A mergeDir reads the events of a directory as lines: of a ring, of all rings in it, of a journal,
+// a data directory, or all spills in a logger's Dir. Nothing is changed, whether it is in use or
+// not.
 type mergeDir struct {
 	keys    lines.Options
 	encoder *lines.Encoder
@@ -60,11 +61,20 @@ func (d *mergeDir) events(dir string, yield merge.Yield) error {
 	if found, bad := d.rings(dir); found || bad != nil {
 		return errors.Join(err, bad)
 	}
-	i, bad := journalDir{dir}.inspect()
-	if bad != nil {
-		return errors.Join(err, bad)
+	journals := journalDir{dir}.spills()
+	if len(journals) == 0 {
+		journals = []journalDir{{dir}}
 	}
-	return errors.Join(err, d.journal(i))
+	for _, one := range journals {
+		i, bad := one.inspect()
+		if bad == nil {
+			bad = d.journal(i)
+		}
+		if err = errors.Join(err, bad); d.failed != nil {
+			break
+		}
+	}
+	return err
 }
 
 // rings gives the events of the rings in a folder; found says that there are some.
