@@ -118,6 +118,11 @@ func (c *benchForwardCmd) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	for i := range runs {
+		if err := runs[i].Check(); err != nil {
+			return usageError{err}
+		}
+	}
 	var before func(int)
 	if c.watched(s.err) {
 		before = func(i int) {
@@ -213,7 +218,7 @@ func (c *benchForwardCmd) dial(s *streams) (func(context.Context) (net.Conn, err
 		return nil, "", err
 	}
 	if client.NoKeepalive {
-		return nil, "", fmt.Errorf("%s: bench keeps its connections: keepalive=false is not for it", shown)
+		return nil, "", usageError{fmt.Errorf("%s: bench keeps its connections: keepalive=false is not for it", shown)}
 	}
 	d := &load.Dialer{Network: client.Network, Address: client.Address, TLS: client.GetTLS, Login: client.GetLogin}
 	return d.Dial, shown, nil

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -26,6 +27,14 @@ func (c *benchProcessesCmd) Help() string {
 	return `Chienomi's experiment, with the article's numbers: 20 processes write 100,000 short lines each. Its five ways are lock (one file, opened and locked for each line), connect and socket (a socket that is connected for each line, or once), open and file (a file per process, opened for each line, or once). Beside them: json (a file per process, JSON lines built by hand), spillway (the logger, a file per process), shared-append and shared-lock (the logger, one file that all processes write) and collector (loggers, and a collector that writes all of it to one file).
 
 The time goes from the first start of a process to the exit of the last. After that every line is looked for: what is missing, torn, repeated or out of the order of its process is told.`
+}
+
+// Validate is called with the flags set.
+func (c *benchProcessesCmd) Validate() error {
+	if min(c.Processes, c.Lines, c.Rounds) < 1 {
+		return errors.New("--processes, --lines and --rounds have to be at least 1")
+	}
+	return nil
 }
 
 // Run measures and prints.

@@ -32,8 +32,10 @@ func TestBenchProcesses(t *testing.T) {
 			t.Errorf("%s: %+v", x.Way, x.Found)
 		}
 	}
-	if got := command(t, "", "bench", "processes", "--way", "socket,pigeon"); got.code != exitUsage ||
-		!strings.Contains(got.err, "pigeon") {
-		t.Errorf("%+v", got)
+	for flag, value := range map[string]string{"--way": "socket,pigeon", "--processes": "0"} {
+		if got := command(t, "", "bench", "processes", flag, value); got.code != exitUsage ||
+			!strings.Contains(got.err, flag) {
+			t.Errorf("%+v", got)
+		}
 	}
 }

@@ -138,12 +138,13 @@ func TestBenchForwardRefuses(t *testing.T) {
 		{2, "one host", []string{"--to", "forward://a,b"}},
 		{2, "cannot send there", []string{"--to", "discard:"}},
 		{2, "unknown parameter", []string{"--to", "forward://a?speed=1"}},
-		{1, "keepalive=false", []string{"--to", "forward://a?keepalive=false"}},
+		{2, "keepalive=false", []string{"--to", "forward://a?keepalive=false"}},
 		{2, "must be one of", []string{"--mode", "json"}},
-		{1, "cannot be compressed", []string{"--mode", "forward", "--compress", "gzip"}},
+		{2, "cannot be compressed", []string{"--mode", "forward", "--compress", "gzip"}},
 		{1, "no process number", []string{"--pid-file", pid}},
 		{1, "no records", []string{"--events", os.DevNull}},
-		{1, "at least 40", []string{"--size", "10"}},
+		{2, "at least 40", []string{"--size", "10"}},
+		{2, "a rate of -5 events", []string{"--rate=-5"}},
 	} {
 		got := command(t, "", append([]string{"bench", "forward"}, tt.args...)...)
 		if got.code != tt.code || !strings.Contains(got.err, tt.want) || got.out != "" {

@@ -23,6 +23,14 @@ type checkCmd struct {
 	Schema  bool   `xor:"what" help:"Print a JSON Schema of such files instead, for editors that complete and check."`
 }
 
+// Validate is called with the flags set.
+func (c *checkCmd) Validate() error {
+	if c.Config == "" && !c.Schema {
+		return errors.New("name the file: spillway check -c FILE")
+	}
+	return nil
+}
+
 // Run prints nothing when all is well.
 func (c *checkCmd) Run(s *streams) error {
 	serve, err := defaults(c.Config)
@@ -35,9 +43,6 @@ func (c *checkCmd) Run(s *streams) error {
 			_, err = fmt.Fprintf(s.out, "%s\n", schema)
 		}
 		return err
-	}
-	if c.Config == "" {
-		return errors.New("name the file: spillway check -c FILE")
 	}
 	set, err := serve.setUp(nil)
 	if err == nil {

@@ -374,7 +374,7 @@ func TestCheckOpensNothing(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Error(left, err)
 	}
-	if got := command(t, "", "check"); got.code != exitFailed || !strings.Contains(got.err, "check -c FILE") {
+	if got := command(t, "", "check"); got.code != exitUsage || !strings.Contains(got.err, "check -c FILE") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -106,17 +106,27 @@ func run(ctx context.Context, args []string, s *streams) int {
 	if err := k.Run(s); err != nil {
 		if mistakes := config.Mistakes(nil); errors.As(err, &mistakes) {
 			fmt.Fprintln(s.err, mistakes) // each begins with file and line, as editors want it
-			return exitFailed
+			return exitCode(err)
 		}
 		if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", err, cause) // which signal it was
 		}
 		fmt.Fprintln(s.err, "spillway:", err)
-		var badURL *urls.Error
-		if errors.As(err, &badURL) {
-			return exitUsage
-		}
-		return exitFailed
+		return exitCode(err)
 	}
 	return 0
+}
+
+// A usageError is a mistake of the command line that only the command itself can find.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func exitCode(err error) int {
+	var usage usageError
+	var badURL *urls.Error
+	if errors.As(err, &usage) || errors.As(err, &badURL) {
+		return exitUsage
+	}
+	return exitFailed
 }

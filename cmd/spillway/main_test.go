@@ -219,6 +219,16 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--ack", "maybe"}, 2, "synced"},
 		{[]string{"serve", "--memory", "much"}, 2, "much"},
 		{[]string{"serve", "--journal-size", "255KiB", "--data", "/proc/none"}, 2, "--journal-size"},
+		{[]string{"serve", "--to", "a b=stdout:", "--data", "/proc/none"}, 2, `--to: the name "a b"`},
+		{
+			[]string{"serve", "--to", "a=stdout:", "--to", "A=discard:", "--data", "/proc/none"},
+			2,
+			`the name "A" is given twice`,
+		},
+		{[]string{"tail", "--tag", "{a"}, 2, "--tag: braces"},
+		{[]string{"tail", "--where", "x =="}, 2, "--where:1:"},
+		{[]string{"tail", "--rate", "20000"}, 2, "--rate: it is 1 to"},
+		{[]string{"tail", "--rate", "0"}, 2, "--rate: it is 1 to"},
 		{[]string{"serve", "--data", ""}, 2, "--data: it is empty"},
 		{[]string{"serve", "--max-event", "65535", "--data", "/proc/none"}, 2, "--max-event: 65535 bytes"},
 		{
@@ -229,7 +239,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"send", "--timeout", "0"}, 2, "--timeout"},
 		{
 			[]string{"bench", "forward", "--rate", "100", "--to", "forward://127.0.0.1:1"},
-			1,
+			2,
 			"take more time, smaller messages or fewer connections",
 		},
 		{[]string{"journal", "ls", "/does/not/exist"}, 2, "/does/not/exist"},

@@ -84,10 +84,10 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 	}
 	var err error
 	if o.Since, err = momentOf(c.Since, time.Now()); err != nil {
-		return fmt.Errorf("--since: %w", err)
+		return usageError{fmt.Errorf("--since: %w", err)}
 	}
 	if o.Until, err = momentOf(c.Until, time.Now()); err != nil {
-		return fmt.Errorf("--until: %w", err)
+		return usageError{fmt.Errorf("--until: %w", err)}
 	}
 	o.Dir = (&mergeDir{keys: lines.Options{Time: c.TimeKey, Tag: c.TagKey}}).events
 	if c.Follow {

@@ -52,7 +52,7 @@ func TestMerge(t *testing.T) {
 		{[]string{a, "--tag", "b"}, 0, third, ""},
 		{[]string{a, "--since", "2026-11-21T02:03:05Z"}, 0, third, ""},
 		{[]string{a, "--until", "2026-11-21T02:03:06Z"}, 0, first, ""},
-		{[]string{a, "--since", "soon"}, 1, "", `--since: "soon" is neither`},
+		{[]string{a, "--since", "soon"}, 2, "", `--since: "soon" is neither`},
 		{
 			[]string{filepath.Join(dir, "none*")},
 			1, "",

@@ -43,7 +43,14 @@ func flagsOf(k *kong.Context) (names []string) {
 func (c *serveCmd) setUp(flags []string) (*setup, error) {
 	s := &setup{serve: *c, asked: c, flags: flags}
 	if c.Config == "" {
-		return s, s.plan()
+		err := s.plan()
+		if err == nil {
+			err = s.collector.Check()
+		}
+		if err != nil {
+			err = usageError{err}
+		}
+		return s, err
 	}
 	_, err := config.Load(c.Config, &config.Options{
 		Settings: &s.serve, Ends: endTables(),

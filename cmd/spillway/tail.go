@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,7 +30,7 @@ type tailCmd struct {
 	adminFlags
 	Tag    string `help:"Pattern of tags: * is one part or some of it, ** any parts, {a,b} one of these." default:"**" placeholder:"GLOB"`
 	Where  string `help:"Condition, such as 'level == \"ERROR\" and user.id != 7' (docs/steps.md)." placeholder:"EXPR"`
-	Rate   int    `help:"Events a second that are shown at most; at most ${maxTail}." default:"${tail}" placeholder:"N"`
+	Rate   int    `help:"Events a second that are shown at most; 1 to ${maxTail}." default:"${tail}" placeholder:"N"`
 	Format string `help:"text, coloured on a terminal, or json, a line for each event." enum:"text,json" default:"text"`
 }
 
@@ -94,16 +95,17 @@ func (h *heard) Read(p []byte) (int, error) {
 
 // check finds mistakes before anything is asked.
 func (c *tailCmd) check() error {
-	err := collector.CheckTail(&collector.TailOptions{Tag: c.Tag, Where: c.Where, Rate: c.Rate}, expression.Compile)
+	rate := cmp.Or(c.Rate, -1) // 0 would be the default there
+	err := collector.CheckTail(&collector.TailOptions{Tag: c.Tag, Where: c.Where, Rate: rate}, expression.Compile)
+	if err == nil {
+		return nil
+	}
 	var wrong *collector.TailError
 	if !errors.As(err, &wrong) || wrong.At < 0 {
-		if err != nil {
-			err = fmt.Errorf("--%w", err)
-		}
-		return err
+		return usageError{fmt.Errorf("--%w", err)}
 	}
 	text := map[string]string{"tag": c.Tag, "where": c.Where}[wrong.Of]
-	return config.Mistakes{config.MistakeIn("--"+wrong.Of, text, wrong.At, wrong.Text)}
+	return usageError{config.Mistakes{config.MistakeIn("--"+wrong.Of, text, wrong.At, wrong.Text)}}
 }
 
 // maxTailLine is the longest line that is read: an event has a MiB, and JSON may be six times as

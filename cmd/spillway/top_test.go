@@ -108,16 +108,16 @@ func TestTopMistakes(t *testing.T) {
 		{[]string{"top", "--every", "1ms"}, 2, "--every: 1ms is too often; at least 100ms"},
 		{
 			[]string{"tail", "--where", `a == 1 and level = "x"`},
-			1,
+			2,
 			"--where:1:18: = is no comparison; == is\n    a == 1 and level = \"x\"\n                     ^\n",
 		},
 		{
 			[]string{"tail", "--where", "a == 1 and\nlevel = \"x\x1b\""},
-			1,
+			2,
 			"--where:2:7: = is no comparison; == is\n    level = \"x?\"\n          ^\n",
 		},
-		{[]string{"tail", "--tag", "a**"}, 1, "spillway: --tag: ** stands for whole parts of a tag"},
-		{[]string{"tail", "--rate=-1"}, 1, "spillway: --rate: it is 1 to 10000 events a second"},
+		{[]string{"tail", "--tag", "a**"}, 2, "spillway: --tag: ** stands for whole parts of a tag"},
+		{[]string{"tail", "--rate=-1"}, 2, "spillway: --rate: it is 1 to 10000 events a second"},
 	} {
 		if got := command(t, "", tt.args...); got.code != tt.code || !strings.Contains(got.err, tt.want) ||
 			got.out != "" {

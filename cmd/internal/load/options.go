@@ -82,6 +82,12 @@ type Options struct {
 	Progress func(Progress)
 }
 
+// Check says what is wrong with the options.
+func (o Options) Check() error {
+	_, err := o.resolve()
+	return err
+}
+
 // resolve returns the options with what the zero values mean, or an error.
 func (o Options) resolve() (Options, error) {
 	o.Connections = cmp.Or(o.Connections, 1)

@@ -33,7 +33,7 @@ func Sweep(ctx context.Context, to, version string, runs []Options, before func(
 		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.GOMAXPROCS(0), Runs: []Result{},
 	}
 	for _, o := range runs { // before anything is sent
-		if _, err := o.resolve(); err != nil {
+		if err := o.Check(); err != nil {
 			return report, err
 		}
 	}
