@@ -82,7 +82,7 @@ func (c *reportFlags) print(s *streams, run func() (report, error)) error {
 }
 
 type benchForwardCmd struct {
-	To          string        `help:"Server: forward://host:port, forward+tls://host:port?ca=PEM or forward+unix:///path, with the parameters of send." default:"forward://127.0.0.1:24224" placeholder:"URL"`
+	To          string        `help:"Server: forward://host:port, forward+tls://host:port?ca=PEM or forward+unix:///path, with the parameters of send (${default})." default:"forward://127.0.0.1:24224" placeholder:"URL"`
 	Rate        []float64     `help:"Events per second, on all connections together; several make a table. 0, the default: as many as the server takes." default:"0" placeholder:"N,…"`
 	Sweep       bool          `help:"Rates from 400,000 to 2,600,000 and without a limit, in every mode; --rate, --mode and --compress choose others."`
 	Connections int           `help:"Connections (${default})." default:"4" placeholder:"N"`

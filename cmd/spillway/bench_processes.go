@@ -15,7 +15,7 @@ import (
 type benchProcessesCmd struct {
 	Processes int      `help:"Processes that write at once (${default})." default:"20" placeholder:"N"`
 	Lines     int      `help:"Lines of each of them (${default})." default:"100000" placeholder:"N"`
-	Rounds    int      `help:"How often each way is taken, by turns; medians are told." default:"1" placeholder:"N"`
+	Rounds    int      `help:"How often each way is taken, by turns; medians are told (${default})." default:"1" placeholder:"N"`
 	Way       []string `help:"Ways to take: ${enum}. Default: all." enum:"lock,connect,socket,open,file,json,spillway,shared-append,shared-lock,collector" placeholder:"WAY,…"`
 	Dir       string   `help:"Folder for the files, which are removed again: the disk that is measured. Default: the folder for temporary files." type:"existingdir"`
 

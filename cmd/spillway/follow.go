@@ -34,9 +34,9 @@ import (
 // followFlags are those of send --follow.
 type followFlags struct {
 	Follow bool   `help:"Keep what was read in shared memory until it is acked, so that the death of this process or of the server loses nothing of it."`
-	Name   string `help:"With --follow: whose memory it is. The next send --follow of that name takes over what this one leaves." default:"send" placeholder:"NAME"`
+	Name   string `help:"With --follow: whose memory it is (${default}). The next send --follow of that name takes over what this one leaves." default:"send" placeholder:"NAME"`
 	Dir    string `help:"With --follow: folder on disk for what the memory cannot hold while the server does not take it." type:"path" placeholder:"DIR"`
-	Shm    string `help:"With --follow: folder in memory (tmpfs) under which the memory lies." type:"path" default:"/dev/shm" placeholder:"DIR"`
+	Shm    string `help:"With --follow: folder in memory (tmpfs) under which the memory lies (${default})." type:"path" default:"/dev/shm" placeholder:"DIR"`
 }
 
 // pipeName is what --name may be: it is a part of the names of files.

@@ -31,13 +31,13 @@ type mergeCmd struct {
 	Since   string        `help:"Only lines of this time or later: RFC 3339, or a duration like 2h, before now." placeholder:"TIME"`
 	Until   string        `help:"Only lines before this time, given as for --since." placeholder:"TIME"`
 	Tag     string        `help:"Only lines with this tag."`
-	TimeKey string        `help:"Key of the time in json and logfmt: text, or a number since 1970. In logfmt ts does as well as time." default:"time" placeholder:"KEY"`
-	TagKey  string        `help:"Key of the tag." default:"tag" placeholder:"KEY"`
+	TimeKey string        `help:"Key of the time in json and logfmt: text, or a number since 1970 (${default}). In logfmt ts does as well as time." default:"time" placeholder:"KEY"`
+	TagKey  string        `help:"Key of the tag (${default})." default:"tag" placeholder:"KEY"`
 	Slack   time.Duration `help:"How much earlier than a line before it a line of the same file may be." default:"0s"`
 	Follow  bool          `help:"Go on as plain files grow, are rotated or are new, until interrupted. Lines are held for --slack before they are written."`
 	Output  string        `help:"lines: byte for byte as they came; text: for people, in colours on a terminal." enum:"lines,text" default:"lines"`
 	To      string        `help:"Send the lines there, with acks, and write none: forward://host:port, forward+tls://host:port?ca=PEM or forward+unix:///path." placeholder:"URL"`
-	Else    string        `help:"With --to: the tag of lines that have none." default:"lines" placeholder:"TAG"`
+	Else    string        `help:"With --to: the tag of lines that have none (${default})." default:"lines" placeholder:"TAG"`
 	Timeout time.Duration `help:"With --to: give up when what is sent together is not acked within this time." default:"30s"`
 	Memory  size          `help:"Memory for buffers and waiting lines; what is more goes to a temporary file, in passes." default:"64MiB"`
 }

@@ -18,11 +18,11 @@ import (
 )
 
 type sendCmd struct {
-	To         string `help:"Server: forward://host:port, forward+tls://host:port?ca=PEM or forward+unix:///path." default:"forward://127.0.0.1:24224" placeholder:"URL"`
+	To         string `help:"Server: forward://host:port, forward+tls://host:port?ca=PEM or forward+unix:///path (${default})." default:"forward://127.0.0.1:24224" placeholder:"URL"`
 	Tag        string `help:"Tag of the events." default:"stdin"`
-	Field      string `help:"Key under which a line that is no JSON object is sent." default:"message" placeholder:"KEY"`
+	Field      string `help:"Key under which a line that is no JSON object is sent (${default})." default:"message" placeholder:"KEY"`
 	TimeKey    string `help:"Key under which a line of JSON says its time." placeholder:"KEY"`
-	TimeFormat string `help:"How it says it: rfc3339, unix, unix_ms, unix_us, unix_ns, or a layout of Go such as '2006-01-02 15:04:05'." default:"rfc3339" placeholder:"FORMAT"`
+	TimeFormat string `help:"How it says it: rfc3339, unix, unix_ms, unix_us, unix_ns, or a layout of Go such as '2006-01-02 15:04:05' (${default})." default:"rfc3339" placeholder:"FORMAT"`
 	TagKey     string `help:"Key under which a line of JSON says its tag." placeholder:"KEY"`
 
 	Timeout time.Duration `help:"Give up when what is sent together is not acked within this time, resends included. With --follow: how long the end waits until all is acked." default:"30s"`

@@ -28,9 +28,9 @@ import (
 
 type tailCmd struct {
 	adminFlags
-	Tag    string `help:"Pattern of tags: * is one part or some of it, ** any parts, {a,b} one of these." default:"**" placeholder:"GLOB"`
+	Tag    string `help:"Pattern of tags: * is one part or some of it, ** any parts, {a,b} one of these (${default})." default:"**" placeholder:"GLOB"`
 	Where  string `help:"Condition, such as 'level == \"ERROR\" and user.id != 7' (docs/steps.md)." placeholder:"EXPR"`
-	Rate   int    `help:"Events a second that are shown at most; 1 to ${maxTail}." default:"${tail}" placeholder:"N"`
+	Rate   int    `help:"Events a second that are shown at most; 1 to ${maxTail} (${default})." default:"${tail}" placeholder:"N"`
 	Format string `help:"text, coloured on a terminal, or json, a line for each event." enum:"text,json" default:"text"`
 }
 

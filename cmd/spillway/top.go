@@ -15,7 +15,7 @@ import (
 
 // adminFlags say which collector is asked.
 type adminFlags struct {
-	Admin string `help:"Address at which the collector tells, as serve has it: host:port, or a URL with token_file= or token_env=, and of https:// ca=, cert=, key=, server_name=, insecure=." default:"${admin}" placeholder:"ADDRESS"`
+	Admin string `help:"Address at which the collector tells, as serve has it: host:port, or a URL with token_file= or token_env=, and of https:// ca=, cert=, key=, server_name=, insecure= (${default})." default:"${admin}" placeholder:"ADDRESS"`
 }
 
 // adminHelp is about the address.
