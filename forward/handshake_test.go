@@ -1022,7 +1022,7 @@ func TestClientHandshakeFails(t *testing.T) {
 		},
 		"unwanted": {
 			&Client{}, func(_ int, c *fakeConn) { _, _ = c.Write(unhex(hexHelo)); _, _ = c.next() },
-			"the server wants a shared key, and there is no Login", 0,
+			"the server wants a shared key, and none is given: shared_key_file=", 0,
 		},
 		"no secret": {
 			&Client{GetLogin: func() (*Login, error) { return nil, errors.New("the file is gone") }}, silent,

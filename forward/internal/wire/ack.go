@@ -12,7 +12,8 @@ import (
 
 var (
 	errNack = errors.New("the server answered without an ack")
-	errHelo = errors.New("the server wants a shared key, and there is no Login")
+	errHelo = errors.New("the server wants a shared key, and none is given: " +
+		"shared_key_file= or shared_key_env= in the URL, or a Login in a program")
 )
 
 // maxAck is the largest ack that is read.
