@@ -13,9 +13,12 @@ import (
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
+// schemes are those of destinations.
+var schemes = []string{"forward", "forward+tls", "forward+unix", "file", "stdout", "stderr", "discard"}
+
 // planDestination reads a URL. o gets what the URL asks of the records.
 func planDestination(text string, o *Options) (*output.Plan, error) {
-	u, err := urls.Parse(text)
+	u, err := urls.ParseAmong(text, schemes)
 	if err != nil {
 		return nil, err
 	}

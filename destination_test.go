@@ -48,7 +48,7 @@ func TestDestinations(t *testing.T) {
 		{"forward://h?hostname=me", "the handshake, which has a shared key"},
 		{"forward://h?empty_key=true&shared_key_file=k", "empty_key=true says that the shared key is empty"},
 		{"file:///x?shared_key_file=k", "unknown parameter"},
-		{"kafka://h", "no scheme"},
+		{"kafka://h", `no scheme "kafka"; known are forward, forward+tls, forward+unix, file, stdout, stderr, discard; for example`},
 		{"file:///x?max_size=5", ""},
 		{"file:///x?every=10ms", "rotation every 10ms, which is less than a second"},
 		{"file:///x/{user.id}.jsonl", "no placeholder {user.id}; there are {tag}, {date}"},

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -79,10 +78,8 @@ func (c *Config) OutputParameters() map[string][]Parameter {
 	with := *c
 	with.Stdout = io.Discard // or there would be no output stdout:
 	read := func(u *URL) { _, _ = with.planOutputURL(u, &End{Name: "x"}) }
-	for scheme, example := range urls.Schemes() {
-		if scheme != "stderr" && output.Has(scheme) {
-			table[scheme] = parameters(read, nil, example)
-		}
+	for _, scheme := range outputSchemes {
+		table[scheme] = parameters(read, nil, urls.Schemes()[scheme])
 	}
 	for scheme := range c.OutputKinds {
 		table[scheme] = foreignParameters(read, scheme)

@@ -70,7 +70,7 @@ func (p *inputPlan) conflict(q *inputPlan) error {
 var inputSchemes = []string{"forward", "forward+tls", "forward+unix", "lines", "lines+unix", "stdin", "ring"}
 
 func planInput(c *Config, e *End) (p inputPlan, err error) {
-	u, err := urls.Parse(e.URL, slices.Sorted(maps.Keys(c.InputKinds))...)
+	u, err := urls.ParseAmong(e.URL, inputSchemes, slices.Sorted(maps.Keys(c.InputKinds))...)
 	if err != nil {
 		return p, err
 	}

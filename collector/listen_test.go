@@ -21,6 +21,7 @@ func TestPlanInput(t *testing.T) {
 		{"forward+unix:///s?shared_key_file=k&users_file=u&host_key=h&user_key=u", ""},
 		{"forward://h1,h2", "an input listens on one address"},
 		{"stdout:", "no input of this kind"},
+		{"stdou:", `no scheme "stdou"; known are forward, forward+tls, forward+unix, lines, lines+unix, stdin, ring; for example`},
 		{"forward://h?tags=x", `unknown parameter "tags"; forward takes shared_key_file`},
 		{"forward://h?shared_key=topsecret", `unknown parameter "shared_key"`},
 		{"forward://h?shared_key_file=k&user_key=u", "without users_file= there is none"},

@@ -158,8 +158,11 @@ func (p *plannedOutput) conflict(e *End, q *plannedOutput) error {
 	return nil
 }
 
+// outputSchemes are the outputs of this package.
+var outputSchemes = []string{"forward", "forward+tls", "forward+unix", "file", "stdout", "discard"}
+
 func planOutput(c *Config, e *End) (plannedOutput, error) {
-	u, err := urls.Parse(e.URL, slices.Sorted(maps.Keys(c.OutputKinds))...)
+	u, err := urls.ParseAmong(e.URL, outputSchemes, slices.Sorted(maps.Keys(c.OutputKinds))...)
 	if err != nil {
 		return plannedOutput{}, err
 	}
@@ -179,7 +182,7 @@ func (c *Config) planOutputURL(u *URL, e *End) (p plannedOutput, err error) {
 	switch kind := c.OutputKinds[u.Scheme]; {
 	case kind != nil:
 		err = p.foreign(u, params, kind)
-	case u.Scheme != "stderr" && output.Has(u.Scheme):
+	case slices.Contains(outputSchemes, u.Scheme):
 		path, err = p.own(u, params, c)
 	default:
 		err = u.Errorf("no output of this kind; there are %s", strings.Join(schemes(c), ", "))

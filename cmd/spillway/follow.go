@@ -128,7 +128,7 @@ func (c *sendCmd) follow(ctx context.Context, s *streams) (err error) {
 
 // plan reads --to.
 func (c *sendCmd) plan() (*output.Plan, error) {
-	u, err := urls.Parse(c.To)
+	u, err := urls.ParseAmong(c.To, serverSchemes)
 	if err != nil {
 		return nil, err
 	}

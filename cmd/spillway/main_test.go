@@ -244,7 +244,7 @@ func TestExitCodes(t *testing.T) {
 		},
 		{[]string{"journal", "ls", "/does/not/exist"}, 2, "/does/not/exist"},
 		{[]string{"journal", "ls", "."}, 1, "no journal"},
-		{[]string{"send", "--to", "kafka://h"}, 2, "kafka"},
+		{[]string{"send", "--to", "kafka://h"}, 2, "known are forward, forward+tls, forward+unix; for example"},
 		{[]string{"send", "--to", "stdout:"}, 2, "cannot send there"},
 		{[]string{"serve", "--to", "file://x/y", "--data", "/proc/none"}, 2, "file:"},
 		{[]string{"serve", "--to", "kafka://h", "--data", "/proc/none"}, 2, "kafka"},

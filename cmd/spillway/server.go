@@ -11,11 +11,14 @@ import (
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
+// serverSchemes are those of a server that a command sends to.
+var serverSchemes = []string{"forward", "forward+tls", "forward+unix"}
+
 // clientTo returns a client of the one server that a URL names, which no call has been made of yet,
 // and the URL without its secrets. What there is to say of the files that it names goes to
 // warnings.
 func clientTo(to, command string, warnings io.Writer) (client *forward.Client, shown string, err error) {
-	u, err := urls.Parse(to)
+	u, err := urls.ParseAmong(to, serverSchemes)
 	if err != nil {
 		return nil, "", err
 	}

@@ -87,9 +87,6 @@ var kinds = map[string]func(*Plan, *urls.URL, *urls.Params, *Owner) error{
 	"discard":      (*Plan).discard,
 }
 
-// Has says whether there is an output of a scheme.
-func Has(scheme string) bool { return kinds[scheme] != nil }
-
 // Read understands the URL of an output. Each kind reads its own parameters, and refuses others.
 func Read(u *urls.URL, o *Owner) (*Plan, error) {
 	kind := kinds[u.Scheme]

@@ -46,13 +46,17 @@ func shapeOf(scheme string) (shape, bool) {
 	return shape{}, false
 }
 
-// unknown explains a text that begins with no known scheme, and guesses what was meant.
-func unknown(text, shown string, others []string) *Error {
+// known are the names of all of them.
+func known() []string {
 	names := make([]string, len(shapes))
 	for i, s := range shapes {
 		names[i] = s.scheme
 	}
-	names = append(names, others...)
+	return names
+}
+
+// unknown explains a text that begins with no known scheme, and guesses what was meant.
+func unknown(text, shown string, names []string) *Error {
 	e := &Error{URL: shown, Example: shapes[0].example}
 	scheme, rest, colon := strings.Cut(text, ":")
 	scheme = strings.ToLower(scheme)

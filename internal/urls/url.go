@@ -31,6 +31,12 @@ const maxSocket = 107
 // Parse reads a URL. others are further schemes: of theirs, Path is all that stands between the
 // colon and the parameters, as it is written. Every error is an *Error.
 func Parse(text string, others ...string) (*URL, error) {
+	return ParseAmong(text, known(), others...)
+}
+
+// ParseAmong is Parse, but an error about the scheme offers only these of this package, and the
+// others.
+func ParseAmong(text string, offered []string, others ...string) (*URL, error) {
 	shown := hideSecrets(text)
 	scheme, rest, colon := strings.Cut(text, ":")
 	scheme = strings.ToLower(scheme)
@@ -39,7 +45,7 @@ func Parse(text string, others ...string) (*URL, error) {
 		s, known = shape{scheme: scheme, kind: anything}, true
 	}
 	if !known || !colon {
-		return nil, unknown(text, shown, others)
+		return nil, unknown(text, shown, slices.Concat(offered, others))
 	}
 	fail := func(reason string) (*URL, error) {
 		return nil, &Error{URL: shown, Reason: reason, Example: s.example}
