@@ -3,7 +3,7 @@
 // Command ends is a collector with two ends of its own: an input that follows a file of JSON lines,
 // and an output that posts such lines to a server. Each is less than 60 lines.
 //
-//	cd examples/ends && go run . 'tail:/var/log/app.jsonl?tag=app' http://127.0.0.1:8080/logs /var/lib/ends
+//	cd examples/ends && GOWORK=off go run . 'tail:/var/log/app.jsonl?tag=app' http://127.0.0.1:8080/logs /var/lib/ends
 package main
 
 import (
