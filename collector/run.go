@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/codes"
@@ -22,6 +23,9 @@ import (
 //	pumps  ────┼─────────────────┼── drain ─────────────┤
 //	repeats ───┼─────────────────┼──────────────────────┼─ save ─┤ journal closed
 //	positions ─┴─────────────────┴──────────────────────┴────────┘
+//
+// A cause of ctx that wraps syscall.EPIPE says that nobody reads Config.Stdout any more: then
+// stdout: is not waited for.
 //
 // An input or output that does not return is left behind, and so is an Apply. The error names it.
 func (c *Collector) Run(ctx context.Context) error {
@@ -74,6 +78,13 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 	beginDrain()
 	pumps := c.backlogs.active()
+	defer context.AfterFunc(ctx, func() { // it has ended, or may do so while outputs catch up
+		for _, p := range pumps {
+			if p.plan.place == "stdout:" && errors.Is(context.Cause(ctx), syscall.EPIPE) {
+				p.halt()
+			}
+		}
+	})()
 	if !pumpsEnded(deadline, pumps) {
 		var behind []string
 		for _, p := range pumps {
