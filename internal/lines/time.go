@@ -186,8 +186,10 @@ func (f *timeFormat) read(raw, text []byte, isText bool) (sec int64, nsec uint32
 		ok = err == nil
 	}
 	if ok {
-		if _, east := t.Zone(); max(east, -east) >= day { // package time takes +24:00
-			return 0, 0, false
+		if t.Location() != time.UTC {
+			if _, east := t.Zone(); max(east, -east) >= day { // package time takes +24:00
+				return 0, 0, false
+			}
 		}
 		return t.Unix(), uint32(t.Nanosecond()), true
 	}
