@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/collector"
 )
@@ -98,12 +96,6 @@ func (c *configCmd) Run(s *streams) error {
 		_, err = io.WriteString(s.out, set.inForce())
 	}
 	return err
-}
-
-// defaults is serve with a file and without further flags.
-func defaults(path string) (*serveCmd, error) {
-	serve := &serveCmd{Config: path}
-	return serve, kong.ApplyDefaults(serve)
 }
 
 // inForce is the setup as a file would say it.

@@ -24,12 +24,6 @@ type journalCmd struct {
 	Verify journalVerifyCmd `cmd:"" help:"Read everything, and exit with 1 if something cannot be read."`
 }
 
-// journalDir is the directory of a journal or of dead letters, or the data directory that has them
-// in it; or a logger's, with its spills; or a ring's, or that of all rings. It may be in use.
-type journalDir struct {
-	Dir string `arg:"" help:"Data directory, or the directory of the journal or of the dead letters in it; or a logger's Dir, or a spill in it; or a directory of rings, or of one. It may be in use." type:"existingdir"`
-}
-
 // letters is the directory of dead letters that this one is or has, "" if there is none; alone says
 // that there is no journal besides.
 func (d journalDir) letters() (dir string, alone bool) {

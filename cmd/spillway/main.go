@@ -33,12 +33,6 @@ import (
 	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/collector"
-	"github.com/spillwaylog/spillway/internal/urls"
-)
-
-const (
-	exitFailed = 1
-	exitUsage  = 2
 )
 
 type cli struct {
@@ -115,18 +109,4 @@ func run(ctx context.Context, args []string, s *streams) int {
 		return exitCode(err)
 	}
 	return 0
-}
-
-// A usageError is a mistake of the command line that only the command itself can find.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func exitCode(err error) int {
-	var usage usageError
-	var badURL *urls.Error
-	if errors.As(err, &usage) || errors.As(err, &badURL) {
-		return exitUsage
-	}
-	return exitFailed
 }

@@ -115,6 +115,12 @@ func (s *setup) plan() (err error) {
 	return nil
 }
 
+// defaults is serve with a file and without further flags.
+func defaults(path string) (*serveCmd, error) {
+	serve := &serveCmd{Config: path}
+	return serve, kong.ApplyDefaults(serve)
+}
+
 // fill puts defaults in the place of zeros, as the collector does: the memory limit and what prints
 // the configuration need them, too.
 func (c *serveCmd) fill() error {

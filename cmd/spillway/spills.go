@@ -12,6 +12,12 @@ import (
 	"github.com/spillwaylog/spillway/internal/letters"
 )
 
+// journalDir is the directory of a journal or of dead letters, or the data directory that has them
+// in it; or a logger's, with its spills; or a ring's, or that of all rings. It may be in use.
+type journalDir struct {
+	Dir string `arg:"" help:"Data directory, or the directory of the journal or of the dead letters in it; or a logger's Dir, or a spill in it; or a directory of rings, or of one. It may be in use." type:"existingdir"`
+}
+
 // spills are the directories in a logger's Dir that hold a journal each, as the notes about their
 // owners tell; none: it is no such directory, or has none now.
 func (d journalDir) spills() (dirs []journalDir) {

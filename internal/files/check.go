@@ -18,6 +18,22 @@ func Usable(path string, o *Options) error {
 	return err
 }
 
+// pattern reads a path for a Set of these options, which are resolved. me is what of this process
+// stands in the paths of its files.
+func (o *Options) pattern(path string) (p *pattern, me identity, err error) {
+	if p, err = parsePattern(path); err != nil {
+		return nil, me, err
+	}
+	if o.Rotation.on() || o.tends(p) {
+		p.reserve = rotatedRoom
+	}
+	if o.Shared == SharedLock {
+		p.reserve = max(p.reserve, len(latchEnding))
+	}
+	me = p.of(*o.self)
+	return p, me, p.check(me)
+}
+
 // Check is Try, but returns only what waiting does not mend: a path that is wrong, a right that is
 // missing, a file system that is read-only, something that is no regular file. A disk that is full
 // or fails is no error here, for it may get well.

@@ -140,22 +140,6 @@ func parsePattern(text string) (*pattern, error) {
 	return p, nil
 }
 
-// pattern reads a path for a Set of these options, which are resolved. me is what of this process
-// stands in the paths of its files.
-func (o *Options) pattern(path string) (p *pattern, me identity, err error) {
-	if p, err = parsePattern(path); err != nil {
-		return nil, me, err
-	}
-	if o.Rotation.on() || o.tends(p) {
-		p.reserve = rotatedRoom
-	}
-	if o.Shared == SharedLock {
-		p.reserve = max(p.reserve, len(latchEnding))
-	}
-	me = p.of(*o.self)
-	return p, me, p.check(me)
-}
-
 const knownPlaceholders = "{tag}, {date}, {hour}, {host}, {pid}"
 
 func parseElement(name string) (parts []part, err error) {

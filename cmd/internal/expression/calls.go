@@ -3,7 +3,6 @@
 package expression
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -16,26 +15,6 @@ import (
 
 	"github.com/spillwaylog/spillway/msgpack"
 )
-
-// A meter is what one evaluation may still cost.
-type meter struct{ left int }
-
-// Costs: of an evaluation, of a call, and of a node of what a loop does at each turn. A byte costs
-// 1.
-const (
-	maxCost  = 64 << 20
-	callCost = 64
-	nodeCost = 16
-)
-
-var errCost = errors.New("it would take too long")
-
-// spend panics, as all calls do that fail: the evaluation ends with that as its error.
-func (m *meter) spend(n int) {
-	if m.left -= n + callCost; m.left < 0 {
-		panic(errCost)
-	}
-}
 
 // calls are what can be called: those with a blank are operators. Of functions of these types the
 // library calls without a list of arguments, which it would have to allocate.
@@ -147,27 +126,6 @@ func (m *meter) textCalls() conf.FunctionsTable {
 	return table
 }
 
-// unfit says that a function has no use for a value, which is not shown.
-func unfit(name string, v any) error { return fmt.Errorf("%s has no use for %s", name, kindOf(v)) }
-
-func kindOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "nil"
-	case bool:
-		return "true or false"
-	case int, float64, huge:
-		return "a number"
-	case string:
-		return "a text"
-	case map[string]any:
-		return "a map"
-	case []any, []int, []float64, []string:
-		return "a list"
-	}
-	return "such a value"
-}
-
 // equal compares any two values, lists and maps item by item.
 func (m *meter) equal(a, b any) bool {
 	m.spend(0)
@@ -204,15 +162,6 @@ func (m *meter) equal(a, b any) bool {
 		return true
 	}
 	return false
-}
-
-// listOf is a list.
-func listOf(v any) (reflect.Value, bool) {
-	switch v.(type) {
-	case []any, []int, []float64, []string:
-		return reflect.ValueOf(v), true
-	}
-	return reflect.Value{}, false
 }
 
 // in says whether a list has a value, or a map a key.

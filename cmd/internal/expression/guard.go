@@ -9,19 +9,6 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// What a tree calls that is not written in the text: operators as conditions have them, parts of
-// values, and what a turn of a loop costs. No name that is written begins with a blank.
-const (
-	callTruth     = " truth"
-	callValue     = " value"
-	callPart      = " []"
-	callPartOfAny = " ?[]"
-	callSlice     = " [:]"
-	callBounds    = " :"
-	callList      = " list"
-	callBound     = " .."
-)
-
 // A guard puts these calls into a tree whose types are known.
 type guard struct{ *names }
 

@@ -18,6 +18,19 @@ import (
 	"github.com/spillwaylog/spillway/internal/step"
 )
 
+// What a tree calls that is not written in the text: operators as conditions have them, parts of
+// values, and what a turn of a loop costs. No name that is written begins with a blank.
+const (
+	callTruth     = " truth"
+	callValue     = " value"
+	callPart      = " []"
+	callPartOfAny = " ?[]"
+	callSlice     = " [:]"
+	callBounds    = " :"
+	callList      = " list"
+	callBound     = " .."
+)
+
 // names finds the fields that an expression names, and refuses what is no part of the language.
 type names struct {
 	text      []rune

@@ -10,18 +10,6 @@ import (
 	"strings"
 )
 
-// huge is a whole number that an int cannot be. It is compared as what it is, and computed with as
-// a float64.
-type huge uint64
-
-// known is a value as the calls know it.
-func known(v any) any {
-	if u, ok := v.(uint64); ok {
-		return huge(u)
-	}
-	return v
-}
-
 // compare compares two texts, or two numbers as what they are, not as what one of them becomes in
 // the other's form.
 func compare(a, b any) (order int, ok bool) {
