@@ -36,7 +36,7 @@ func (o *Options) pattern(path string) (p *pattern, me identity, err error) {
 
 // Check is Try, but returns only what waiting does not mend: a path that is wrong, a right that is
 // missing, a file system that is read-only, something that is no regular file. A disk that is full
-// or fails is no error here, for it may get well.
+// or fails is no error here, for it may recover.
 func Check(path string, o *Options) error {
 	try, err := trial(path, o)
 	if err != nil {

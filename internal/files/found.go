@@ -94,8 +94,8 @@ func (s *finder) find(f *file, size int64) error {
 // errForeign says that a file has other bytes than the lines that come again. Whether the journal
 // has lost some of these is known to its reader alone.
 func errForeign(f *file) error {
-	return codes.FileForeign.Errorf("files: %s: others wrote behind byte %d, or lines that stand there do not come again, because they were lost; going on at its end, where lines may come twice",
-		f.path, f.found)
+	return codes.FileForeign.Errorf("files: %s: others wrote behind byte %d, or lines that stand there do not come again, "+
+		"because they were lost; going on at its end, where lines may come twice", f.path, f.found)
 }
 
 // handOver moves lines that wait for a file of an earlier identity to where they belong now, but

@@ -267,7 +267,7 @@ func (c *chart) mark(class int, x, y float64, full, crossed bool) {
 // An axis begins at 0 and has a line at each step.
 type axis struct{ end, step float64 }
 
-// axisFor is one on which limit has room, with four to ten steps of 1, 2 or 5 times a power of ten.
+// axisFor is one that reaches limit, with four to ten steps of 1, 2 or 5 times a power of ten.
 func axisFor(limit float64) axis {
 	if !(limit > 0) || math.IsInf(limit, 0) {
 		return axis{1, .2}
